@@ -12,6 +12,7 @@ CASES ?=
 CLASSES ?=
 PART ?=
 WITHOUT_C ?=
+KEEP ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup wheel demo test strict sim lint types bench bench-guard sparkbench interop kafkatests differential fuzz torture chaos exactlyonce docs check requirements clean
@@ -114,10 +115,10 @@ docs: ## the reference pages from the code, and a site of all pages in build/sit
 	@$(PYTHON) -m sphinx -q -W --keep-going -n -c docs -d build/doctrees -b html . build/site
 	@echo "written: build/site/index.html"
 
-PIN := .venv/bin/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+PIN = .venv/bin/uv pip compile -q $(if $(KEEP),,--upgrade) --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make requirements" pyproject.toml
 
-requirements: ## pin the development environment anew
+requirements: ## pin the development environment anew (KEEP=1: add what pyproject.toml asks for, and upgrade nothing else)
 	@$(PIN) --extra dev -o requirements/dev.txt
 	@$(PIN) --extra docs -c requirements/dev.txt -o requirements/docs.txt
 

@@ -79,6 +79,7 @@ CONTENTS: dict[str, list[str]] = {
         "docs/reference/metrics",
         "docs/reference/registry-rest",
         "docs/reference/connect",
+        "docs/reference/connectors",
         "docs/reference/sql",
     ],
     "Status and proofs": ["docs/status", "docs/performance", "docs/scale", "docs/simulation", "SECURITY", "CHANGELOG"],

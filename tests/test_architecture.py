@@ -104,6 +104,17 @@ def test_every_package_is_in_the_code_map() -> None:
     assert modules - named == set()
 
 
+def test_the_code_map_names_modules_of_each_folder() -> None:
+    rows = re.findall(r"^\| (?:… )?`([\w/]+/)` \| (.*)$", section("Code map"), re.MULTILINE)
+    assert len(rows) > 60
+    assert [(folder, name) for folder, text in rows for name in CODE.findall(text) if is_missing_module(folder, name)] == []
+
+
+def is_missing_module(folder: str, name: str) -> bool:
+    """Whether a name is that of a module that is neither in the folder nor in the package."""
+    return re.fullmatch(r"[\w/]+\.py", name) is not None and not any((SOURCE / at / name).exists() for at in (folder, "", ".."))
+
+
 def named_paths(page: Path) -> Iterator[str]:
     """The names in `page` that look like a file or folder of ours. A name after a colon is searched for in the file."""
     for text in CODE.findall(page.read_text()):

@@ -18,6 +18,7 @@ from barnabas.protocol.messages import APIS
 from barnabas.server.api_table import BETWEEN_BROKERS, SERVED
 from barnabas.server.apis.api_versions import KAFKA_4, announced_versions
 from barnabas.server.scraping import LABELS, NAMES, kind_of
+from tools.connectors_reference import connectors_page
 from tools.registry_reference import registry_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,6 +85,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/apis.md": apis_page,
     "docs/reference/cli.md": cli_page,
     "docs/reference/configuration.md": configuration_page,
+    "docs/reference/connectors.md": partial(connectors_page, GENERATED),
     "docs/reference/errors.md": errors_page,
     "docs/reference/metrics.md": metrics_page,
     "docs/reference/registry-rest.md": partial(registry_page, GENERATED),

@@ -49,8 +49,11 @@ ALSO = {
     "barnabas bench": ("--records=1", "--skip-latency"), "barnabas config alter": ("--set", "retention.ms=1"),
     "barnabas quota set": ("--default", "user"),
     "barnabas group reset-offsets": ("--to-earliest", "--topic", "fuzzed"),
-    "barnabas registry start": ("-X", "kafkastore.init.timeout.ms=300"),
-    "barnabas services start": ("-X", "kafkastore.init.timeout.ms=300"),
+    "barnabas registry start": ("-X", "kafkastore.init.timeout.ms=300", "--listener=http://127.0.0.1:0"),
+    "barnabas services start": (
+        "-X", "kafkastore.init.timeout.ms=300", "--postgres-listener=127.0.0.1:0",
+        *(f"--{name}-listener=http://127.0.0.1:0" for name in ("registry", "sql", "engine", "connect")),
+    ),
     "barnabas sql start": ("-X", "kafkastore.init.timeout.ms=300", "--postgres=127.0.0.1:0", "--listener=http://127.0.0.1:0"),
     "barnabas dlq purge": ("--yes",),
     "barnabas connect start": ("-X", "kafkastore.init.timeout.ms=300", "--listener=http://127.0.0.1:0"),
@@ -66,7 +69,7 @@ ANOTHER_FAULT = (  # errors that a command may find before the odd value
     "is neither a data folder", "there already", "an authority already", "unexpected extra argument",
     "go together", "cannot be inferred", "give a transactional id", "SUBJECT or --id", "give FILE or --from",
     "does not exist", "there is no topic", "there is no job", "There is no mirror link", "there is no mirror link",
-    "name topics, or give --all",
+    "name topics, or give --all", "another program has this port",
 )  # fmt: skip
 
 
@@ -91,6 +94,15 @@ def cases(seed: int, share: float, left_out: AbstractSet[str] = frozenset()) -> 
         if name in left_out:
             continue
         yield case_of(name, command, parameter, value)
+
+
+def cases_of(name: str, seed: int, count: int) -> Iterator[Case]:
+    """Some cases of one command, which the seed chooses."""
+    (command,) = (command for each, command in LEAVES if each == name)
+    parameters = [each for each in command.params if not getattr(each, "is_flag", False)]
+    chooser = random.Random(f"{name} {seed}")
+    for _ in range(count):
+        yield case_of(name, command, chooser.choice(parameters), chooser.choice(ODD))
 
 
 def case_of(name: str, command: click.Command, odd: click.Parameter | None = None, value: str = "") -> Case:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
@@ -10,10 +13,12 @@ import pytest
 
 from barnabas.cli.types import strict
 from barnabas.digits import INT32
+from barnabas.testing.children import Child
 from tests.cli import fuzzing
-from tests.cli.conftest import UNUSED, Command
+from tests.cli.conftest import UNUSED, Command, Ended
 
 PARSED, SENT = 0.02, 0.004  # shares of all cases that take some seconds
+OF_A_SERVICE = 12  # cases, each a process
 SEED = 45
 
 
@@ -54,20 +59,42 @@ def test_no_argument_ends_in_a_traceback_before_a_broker_is_asked(
     command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("BARNABAS_BOOTSTRAP_SERVERS", UNUSED)
-    assert complaints(command, PARSED, tmp_path, monkeypatch) == []
+    assert faults(command, PARSED, tmp_path, monkeypatch) == []
 
 
 @pytest.mark.usefixtures("somewhere")
 def test_no_argument_ends_in_a_traceback_at_a_broker(
     kafka_command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert complaints(kafka_command, SENT, tmp_path, monkeypatch, fuzzing.SERVICES) == []
+    assert faults(kafka_command, SENT, tmp_path, monkeypatch, fuzzing.SERVICES) == []
 
 
-def complaints(
+@pytest.mark.parametrize("name", sorted(fuzzing.SERVICES))
+def test_a_service_with_an_odd_argument_starts_or_says_why(name: str, bootstrap: str, tmp_path: Path) -> None:
+    ways = [(case, ended_service(case, bootstrap, tmp_path)) for case in fuzzing.cases_of(name, SEED, OF_A_SERVICE)]
+    assert [(case, complaint, ended.err) for case, ended in ways for complaint in fuzzing.complaints(case, ended)] == []
+
+
+def ended_service(case: fuzzing.Case, bootstrap: str, folder: Path) -> Ended:
+    """How a service ended: by itself, or by SIGTERM when it was ready."""
+    given = {**os.environ, "BARNABAS_BOOTSTRAP_SERVERS": bootstrap, "HOME": str(folder)}
+    with (folder / "errors").open("w+") as errors:
+        child: Child[str] = Child(
+            [sys.executable, "-m", "barnabas.cli", *case.arguments], cwd=folder, env=given, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=errors, text=True,
+        )  # fmt: skip
+        assert child.stdout is not None
+        if "accepts connections" in child.stdout.readline():
+            child.terminate()
+        out, _ = child.communicate(timeout=60)
+        errors.seek(0)
+        return Ended(child.returncode, out.encode(), errors.read())
+
+
+def faults(
     command: Command, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left_out: AbstractSet[str] = frozenset()
 ) -> list[str]:
-    """The faults in how commands with random arguments end."""
+    """The faults of all endings, with the command lines."""
     wrong = []
     for number, case in enumerate(fuzzing.cases(SEED, share, left_out)):
         folder = tmp_path / str(number)

@@ -31,7 +31,7 @@ async def serving(
 ) -> AsyncIterator[tuple[Trivial, int]]:
     service = Trivial(ServiceContext(NOWHERE, "http://127.0.0.1:0", {}))
     await service.start()
-    listening = bind(TRIVIAL, Listener("http", "127.0.0.1", 0))
+    listening = bind(TRIVIAL, Listener("http", "127.0.0.1", 0), "--listener")
     server = service.web = WebServer(
         Application("trivial", service, RequestTimes(), logins, timeout_s=timeout_s), listening, None
     )

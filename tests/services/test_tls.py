@@ -37,7 +37,7 @@ def settings(certificates: Certificates, file: Path) -> dict[str, str]:
 async def started(given: dict[str, str]) -> tuple[WebServer, int]:
     service = Trivial(ServiceContext(ClientConfig((("127.0.0.1", 1),)), "https://127.0.0.1:0", {}))
     await service.start()
-    listening = bind(TRIVIAL, Listener("https", "127.0.0.1", 0))
+    listening = bind(TRIVIAL, Listener("https", "127.0.0.1", 0), "--listener")
     server = WebServer(Application("trivial", service, RequestTimes()), listening, listening_context(listener_tls(given)))
     await server.start()
     return server, listening.getsockname()[1]

@@ -9,4 +9,4 @@ from tests.torture.connectors.rounds import torture
 
 @pytest.mark.timeout(600)
 def test_each_record_is_written_once_whatever_is_killed() -> None:
-    assert [each.number for each in torture(rounds=5, seed=1)] == [1, 2, 3, 4, 5]
+    assert [each.number for each in torture(rounds=3, seed=1)] == [1, 2, 3]

@@ -94,14 +94,14 @@ def registry_start(listener: str, **options: Any) -> int:
 
     When it accepts connections, it prints a line with its address to standard output. SIGTERM, SIGHUP and Ctrl-C stop it.
     """
-    return _run(["registry"], {"registry": listener}, {}, **options)
+    return _run(["registry"], {"registry": listener}, {}, option="--listener", **options)
 
 
 @click.command("start")
 @click.option("--listener", metavar=LISTENER, default="http://127.0.0.1:8088", show_default=True,
               help="Where it accepts HTTP, http:// or https://; port 0 takes a free port.")  # fmt: skip
-@click.option("--postgres", "postgres_listener", metavar=ADDRESS, type=Text(checked(parse_listening)), default=DEFAULT_POSTGRES,
-              show_default=True, help="Where it accepts Postgres clients; port 0 takes a free port.")  # fmt: skip
+@click.option("--postgres", "--postgres-listener", "postgres_listener", metavar=ADDRESS, type=Text(checked(parse_listening)),
+              default=DEFAULT_POSTGRES, show_default=True, help="Where it accepts Postgres clients; port 0 takes a free port.")  # fmt: skip
 @click.option("--data-dir", metavar="DIR", help="Where queries put rows that their memory does not hold, and where the index of "
               "keys and the rows of tables in memory stay for the next start.  [default: a temporary folder; nothing stays]")  # fmt: skip
 @host_options
@@ -113,7 +113,7 @@ def sql_start(listener: str, postgres_listener: str, data_dir: str | None, **opt
     extra = {"sql.preload": "true", POSTGRES: postgres_listener}
     if data_dir is not None:
         extra["sql.data.dir"] = data_dir
-    return _run(["sql"], {"sql": listener}, extra, **options)
+    return _run(["sql"], {"sql": listener}, extra, option="--listener", **options)
 
 
 @click.command("start")
@@ -140,7 +140,7 @@ def engine_start(
         raise BadInput(f"--conf {wrong[0]!r} is no setting of Spark; their names begin with spark.")
     extra |= {"engine.spark.master": master} if master is not None else {}
     extra |= {"engine.pipelines.dir": pipelines} if pipelines is not None else {}
-    return _run(["engine"], {"engine": listener}, extra, **options)
+    return _run(["engine"], {"engine": listener}, extra, option="--listener", **options)
 
 
 @click.command("start")
@@ -169,16 +169,26 @@ def names_of(text: str | None) -> list[str]:
     return list(SERVICES) if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def places_of(names: Sequence[str], listeners: Mapping[str, str | None], scheme: str = "http") -> list[Place]:
-    """The addresses of these services; raises BadInput for an unknown service and for an invalid address."""
+def places_of(
+    names: Sequence[str], listeners: Mapping[str, str | None], scheme: str = "http", *, option: str | None = None
+) -> list[Place]:
+    """The addresses of these services; raises BadInput for an unknown service and for an invalid address.
+
+    Args:
+        option: of the command, if it is not the one for a service beside others.
+    """
     from barnabas.services.host import Place
-    from barnabas.services.listener import parse_listener
+    from barnabas.services.listener import option_of, parse_listener
     from barnabas.services.table import entries
     from barnabas.web.service import ServiceError
 
     try:
         found = [
-            Place(each, parse_listener(listeners.get(each.name) or f"{scheme}://127.0.0.1:{each.port}", each.port))
+            Place(
+                each,
+                parse_listener(listeners.get(each.name) or f"{scheme}://127.0.0.1:{each.port}", each.port),
+                option or option_of(each),
+            )
             for each in entries(names)
         ]
     except ServiceError as error:
@@ -190,9 +200,9 @@ def places_of(names: Sequence[str], listeners: Mapping[str, str | None], scheme:
 
 def _run(
     names: Sequence[str], listeners: Mapping[str, str | None], extra: Mapping[str, str], *, bootstrap_server: str | None,
-    command_config: str | None, settings: tuple[str, ...], log_level: str,
+    command_config: str | None, settings: tuple[str, ...], log_level: str, option: str | None = None,
 ) -> int:  # fmt: skip
-    places = places_of(names, listeners)
+    places = places_of(names, listeners, option=option)
     properties = {**extra, **given_settings([command_config] if command_config else [], settings, bootstrap_server)}
     from barnabas.services.host import run
 

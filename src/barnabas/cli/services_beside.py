@@ -167,7 +167,7 @@ def _registry_settings(url: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 def _checked(name: str, asked: ServicesAsked, scheme: str) -> str:
     """The URL of a service, after a look whether its ports can be had; imports no web server. Raises BadInput."""
-    from barnabas.services.listener import bind, parse_listener
+    from barnabas.services.listener import bind, option_of, parse_listener
     from barnabas.services.table import check_installed, entries
     from barnabas.sql.listening import listening_for_postgres, postgres_address
     from barnabas.web.service import ServiceError
@@ -176,7 +176,7 @@ def _checked(name: str, asked: ServicesAsked, scheme: str) -> str:
         (entry,) = entries([name])
         check_installed(entry)
         listener = parse_listener(asked.listeners.get(name) or f"{scheme}://127.0.0.1:{entry.port}", entry.port)
-        listening = bind(entry, listener)
+        listening = bind(entry, listener, option_of(entry))
         port = listening.getsockname()[1]  # if the port is 0, the service keeps this free port for later restarts
         listening.close()
         if name == "sql":

@@ -34,10 +34,15 @@ EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 
 class Place(NamedTuple):
-    """A service and its listener."""
+    """A service and its listener.
+
+    Args:
+        option: of the command, which sets the listener.
+    """
 
     entry: ServiceEntry
     listener: Listener
+    option: str
 
 
 def run(
@@ -105,10 +110,10 @@ async def _start(
 
     lines, timeout_s = [], init_timeout_s(properties)
     deadline: float | None = None  # set after the first service is loaded, because loading its code does not count
-    sockets = {entry.name: stack.enter_context(bind(entry, listener)) for entry, listener in places}
-    bound = {entry.name: listener._replace(port=sockets[entry.name].getsockname()[1]) for entry, listener in places}
+    sockets = {each.entry.name: stack.enter_context(bind(*each)) for each in places}
+    bound = {entry.name: listener._replace(port=sockets[entry.name].getsockname()[1]) for entry, listener, _ in places}
     reached = {name: str(reached_at(at, properties.get(HOST_NAME))) for name, at in bound.items()}
-    for entry, listener in places:
+    for entry, listener, _ in places:
         logins = logins_from(properties, client, listener.scheme)
         tls = listening_context(listener_tls(properties)) if listener.scheme == "https" else None
         listening, at = sockets[entry.name], bound[entry.name]

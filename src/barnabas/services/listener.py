@@ -46,9 +46,14 @@ def parse_listener(text: str, default_port: int) -> Listener:
     return Listener(url.scheme, url.hostname, default_port if port is None else port)
 
 
-def bind(entry: ServiceEntry, listener: Listener) -> socket.socket:
-    """A listening socket. Raises CannotListen."""
+def option_of(entry: ServiceEntry) -> str:
+    """The option for the listener of a service beside others."""
+    return f"--{entry.name}-listener"
+
+
+def bind(entry: ServiceEntry, listener: Listener, option: str) -> socket.socket:
+    """A listening socket. Raises CannotListen; its message names the option of the command that sets the listener."""
     try:
         return listening_socket(listener.host, listener.port)
     except OSError as error:
-        raise CannotListen(f"the {entry.title}", str(listener), f"--{entry.name}-listener http://HOST:PORT", error) from None
+        raise CannotListen(entry.title, str(listener), f"{option} http://HOST:PORT", error) from None

@@ -7,7 +7,7 @@ import os
 import sys
 
 from barnabas.services.host import EXIT_USAGE, Place, run
-from barnabas.services.listener import parse_listener
+from barnabas.services.listener import option_of, parse_listener
 from barnabas.services.supervisor import TASK_VARIABLE
 from barnabas.services.table import entries
 from barnabas.streams import open_missing_streams
@@ -18,7 +18,10 @@ def main() -> int:
     """Run the services of the task; returns the exit code."""
     task = json.loads(os.environ.pop(TASK_VARIABLE))
     try:
-        places = [Place(entry, parse_listener(task["listeners"][entry.name], entry.port)) for entry in entries(task["listeners"])]
+        places = [
+            Place(entry, parse_listener(task["listeners"][entry.name], entry.port), option_of(entry))
+            for entry in entries(task["listeners"])
+        ]
     except ServiceError as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_USAGE

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import Producer
@@ -19,7 +21,7 @@ from barnabas.testing import Broker
 from barnabas.testing.children import Child
 from tests.cli.conftest import Command
 from tests.cli.conftest import command as command
-from tests.connect.plugins.servers import PostgresServer
+from tests.connect.plugins.servers import MariadbServer, PostgresServer, binaries_of_postgres
 from tests.connect.plugins.targets import Target
 from tests.connect.workers import Worker
 from tests.waiting import wait_until
@@ -133,6 +135,16 @@ def test_a_connector_with_a_fault_ends_the_start(command: Command, folder: Path)
     assert 'Missing required configuration "topic" which has no default value.' in failed.err
 
 
+def test_a_port_that_is_taken_names_the_option_of_the_command(command: Command, folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        for name in ("start", "standalone"):
+            refused = command("connect", name, folder / "worker.properties", "--listener", address)
+            assert refused.code == 2
+            assert f"barnabas: Connect cannot listen on {address}" in refused.err
+            assert "; --listener http://HOST:PORT chooses another address" in refused.err
+
+
 def test_a_class_of_java_is_refused(command: Command, folder: Path) -> None:
     with (folder / "worker.properties").open("a") as file:
         file.write("rest.extension.classes=org.example.Login\n")
@@ -201,3 +213,83 @@ def test_a_secret_that_changes_counts_at_the_next_start_of_the_task(broker: Brok
         target = Target(f"jdbc:sqlite:{folder}/rows.db")
         wait_until(lambda: target.has_table("people"), "the table is not there", within_s=60)
         wait_until(lambda: (9,) in target.run("SELECT id FROM people"), "the row is lost", within_s=60)
+
+
+def test_confluents_quickstart_of_jdbc(broker: Broker, folder: Path) -> None:
+    """A source of all tables, and a sink that makes a table in the same database."""
+    shop = Target(f"jdbc:sqlite:{folder}/test.db")
+    shop.run("CREATE TABLE accounts(id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL, name VARCHAR(255))")
+    shop.run("INSERT INTO accounts(name) VALUES('alice'), ('bob')")
+    (folder / "source.properties").write_text(
+        "name=test-source-sqlite-jdbc-autoincrement\nconnector.class=io.confluent.connect.jdbc.JdbcSourceConnector\ntasks.max=1\n"
+        "connection.url=jdbc:sqlite:test.db\nmode=incrementing\nincrementing.column.name=id\ntopic.prefix=test-sqlite-jdbc-\n"
+        "table.poll.interval.ms=100\npoll.interval.ms=100\n"
+    )
+    (folder / "sink.properties").write_text(
+        "name=test-sink\nconnector.class=io.confluent.connect.jdbc.JdbcSinkConnector\ntasks.max=1\ntopics=sold\n"
+        "connection.url=jdbc:sqlite:test.db\nauto.create=true\n"
+        "value.converter=org.apache.kafka.connect.json.JsonConverter\nvalue.converter.schemas.enable=false\n"
+    )
+    topics = ["test-sqlite-jdbc-accounts", "test-sqlite-jdbc-sold"]
+    with standalone(folder, "source.properties", "sink.properties") as worker:
+        produce(broker, "sold", '{"id": 999, "product": "foo", "quantity": 100, "price": 50.0}')
+        wait_until(
+            lambda: topics_of(worker, "test-source-sqlite-jdbc-autoincrement") == topics, "the tables were not read", within_s=60
+        )
+        assert shop.run("SELECT id, product, quantity, price FROM sold") == [(999, "foo", 100, 50.0)]
+        assert worker.states("test-source-sqlite-jdbc-autoincrement") == ("RUNNING", ["RUNNING"])
+
+
+CUSTOMERS = "(id {0} NOT NULL PRIMARY KEY, first_name VARCHAR(255) NOT NULL, last_name VARCHAR(255) NOT NULL, email VARCHAR(255) NOT NULL UNIQUE)"
+SALLY = "INSERT INTO inventory.customers (first_name, last_name, email) VALUES ('Sally', 'Thomas', 'sally.thomas@acme.com')"
+
+
+@pytest.mark.skipif(binaries_of_postgres() is None, reason="PostgreSQL is not installed")
+def test_debeziums_tutorial_of_postgres(broker: Broker, folder: Path, command: Command) -> None:
+    with closing(PostgresServer()) as postgres:
+        postgres.query(f"CREATE SCHEMA inventory; CREATE TABLE inventory.customers {CUSTOMERS.format('SERIAL')}; {SALLY}")
+        registration = {
+            "name": "inventory-connector",
+            "config": {
+                "connector.class": "io.debezium.connector.postgresql.PostgresConnector", "tasks.max": "1",
+                "database.hostname": "127.0.0.1", "database.port": str(postgres.port), "database.user": "postgres",
+                "database.password": "postgres", "database.dbname": "postgres", "topic.prefix": "pg",
+                "schema.include.list": "inventory",
+            },
+        }  # fmt: skip
+        with standalone(folder) as worker:
+            assert_captured(worker, registration, "pg.inventory.customers", broker, command)
+
+
+@pytest.mark.skipif(shutil.which("mariadb-install-db") is None, reason="MariaDB is not installed")
+def test_debeziums_tutorial_of_mysql(broker: Broker, folder: Path, command: Command) -> None:
+    with closing(MariadbServer()) as mariadb:
+        mariadb.query("CREATE DATABASE inventory")
+        mariadb.query(f"CREATE TABLE inventory.customers {CUSTOMERS.format('INTEGER AUTO_INCREMENT')}")
+        mariadb.query(SALLY)
+        mariadb.query("CREATE USER 'debezium'@'%' IDENTIFIED BY 'dbz'")
+        mariadb.query("GRANT SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'debezium'@'%'")
+        registration = {
+            "name": "inventory-connector",
+            "config": {
+                "connector.class": "io.debezium.connector.mysql.MySqlConnector", "tasks.max": "1", "database.hostname": "127.0.0.1",
+                "database.port": str(mariadb.port), "database.user": "debezium", "database.password": "dbz",
+                "database.server.id": "184054", "topic.prefix": "my", "database.include.list": "inventory",
+                "schema.history.internal.kafka.bootstrap.servers": "kafka:9092",
+                "schema.history.internal.kafka.topic": "schema-changes.inventory",
+            },
+        }  # fmt: skip
+        with standalone(folder) as worker:
+            assert_captured(worker, registration, "my.inventory.customers", broker, command)
+
+
+def assert_captured(worker: Worker, registration: Mapping[str, Any], topic: str, broker: Broker, command: Command) -> None:
+    """Register a capture as the tutorial does, and find the row of its table in the topic."""
+    name = registration["name"]
+    status, answer = worker.ask("POST", "/connectors/", registration)
+    assert (status, answer["config"]["database.password"]) == (201, "[hidden]")
+    wait_until(lambda: topics_of(worker, name) == [topic], "the row did not come", within_s=60)
+    (event,) = map(json.loads, command("consume", topic, "-b", broker.bootstrap_servers).lines)
+    assert event["payload"]["op"] == "r"
+    assert event["payload"]["after"] == {"id": 1, "first_name": "Sally", "last_name": "Thomas", "email": "sally.thomas@acme.com"}
+    assert worker.states(name) == ("RUNNING", ["RUNNING"])

@@ -43,7 +43,7 @@ def start(worker: str | None, listener: str | None, group_id: str | None, **opti
     found = _settings(worker, options)
     if group_id is not None:
         found.settings["group.id"] = group_id
-    places = places_of(["connect"], {"connect": listener or found.listener})
+    places = places_of(["connect"], {"connect": listener or found.listener}, option="--listener")
     return _run(places, found, options)
 
 
@@ -67,7 +67,8 @@ def standalone(worker: str, connectors: tuple[str, ...], listener: str | None, *
         raise BadInput(f"the initial_state of {unknown[0].name} is one of {', '.join(STATES)}, not {unknown[0].initial_state}")
     given = [Given(each.name, each.config, STATES[each.initial_state] if each.initial_state else None) for each in files]
     found = _settings(worker, options)
-    places = places_of(["connect"], {"connect": listener or found.listener or _free(DEFAULT_HOST, DEFAULT_PORT)})
+    address = listener or found.listener or _free(DEFAULT_HOST, DEFAULT_PORT)
+    places = places_of(["connect"], {"connect": address}, option="--listener")
     entry: ServiceEntry = places[0].entry._replace(
         libraries=("duckdb", "numba", "pyarrow"), load=lambda context: StandaloneWorker(context, given)
     )

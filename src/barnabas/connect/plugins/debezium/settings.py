@@ -11,6 +11,7 @@ from msgspec import Struct
 from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Importance, Type, invalid
+from barnabas.connect.plugins.databases.table_name import OFFSETS
 from barnabas.connect.plugins.debezium.envelope import DELETE, TOMBSTONE
 from barnabas.connect.validators import NonEmptyString, Range, ValidList, one_of
 
@@ -174,7 +175,7 @@ def common_of(config: Config, group: str) -> dict[str, Any]:
     return {
         "prefix": config["topic.prefix"],
         "takes_group": Chosen(config[f"{group}.include.list"], config[f"{group}.exclude.list"]),
-        "takes_table": Chosen(config["table.include.list"], config["table.exclude.list"]),
+        "takes_table": Chosen(config["table.include.list"], [*config["table.exclude.list"], rf".*\.{OFFSETS}"]),
         "takes_column": Chosen((), config["column.exclude.list"]),
         "snapshot": config["snapshot.mode"],
         "tombstones": config["tombstones.on.delete"],

@@ -12,7 +12,7 @@ from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Type
 from barnabas.connect.plugins.databases.address import Address
 from barnabas.connect.plugins.databases.settings import HIGH, LOW, MEDIUM, address_in, url_errors, with_common
-from barnabas.connect.plugins.databases.table_name import TableName, table_name
+from barnabas.connect.plugins.databases.table_name import OFFSETS, TableName, table_name
 from barnabas.connect.validators import NonEmptyString, Range, Timezone, ValidList, one_of
 
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
@@ -90,7 +90,7 @@ KEYS = (
         "mssql.use.merge.holdlock", Type.BOOLEAN, True, importance=LOW, documentation="Without effect: for SQL Server alone.",
     )
     .define(
-        OFFSETS_TABLE, Type.STRING, "_barnabas_offsets", importance=LOW,
+        OFFSETS_TABLE, Type.STRING, OFFSETS, importance=LOW,
         documentation="The table that has the offsets up to which records are in the database. It changes in the transactions that "
         "write the records, so each record is written exactly once. Empty: no such table; after a failure records may come again.",
     )

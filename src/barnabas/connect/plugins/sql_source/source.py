@@ -21,7 +21,7 @@ from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.databases.database import Database
 from barnabas.connect.plugins.databases.kinds import connected
 from barnabas.connect.plugins.databases.reading import parts_of
-from barnabas.connect.plugins.databases.table_name import TableName, table_name
+from barnabas.connect.plugins.databases.table_name import OFFSETS, TableName, table_name
 from barnabas.connect.plugins.sql_source import queries
 from barnabas.connect.plugins.sql_source.numbers import mapped
 from barnabas.connect.plugins.sql_source.position import EPOCH, Position, position_of
@@ -93,11 +93,14 @@ def _start(settings: Settings) -> Position:
 
 
 def _tables(database: Database, settings: Settings) -> list[TableName]:
-    """The tables of a connector, or of a task."""
+    """The tables of a connector, or of a task. One with the offsets of sinks is no data, unless it is named."""
     if settings.whitelist or (settings.tables and not settings.others):
         return [table_name(each) for each in settings.tables or settings.whitelist]
     found = database.tables(settings.kinds, settings.schema, settings.catalog)
-    return [each for each in found if str(each) not in settings.others and _is_wanted(str(each), settings)]
+    return [
+        each for each in found
+        if each.table != OFFSETS and str(each) not in settings.others and _is_wanted(str(each), settings)
+    ]  # fmt: skip
 
 
 def _is_wanted(name: str, settings: Settings) -> bool:
