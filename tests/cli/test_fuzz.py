@@ -49,7 +49,9 @@ def test_a_parameter_without_a_type_takes_no_more_than_text() -> None:
 
 @pytest.fixture
 def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that make files make them in a folder of the test's own."""
+    """Commands that make files make them in a folder of the test's own, and none reaches a service that runs on this machine."""
+    for name in ("BARNABAS_CONNECT_URL", "SCHEMA_REGISTRY_URL"):
+        monkeypatch.setenv(name, f"http://{UNUSED}")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
 

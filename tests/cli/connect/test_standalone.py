@@ -240,7 +240,10 @@ def test_confluents_quickstart_of_jdbc(broker: Broker, folder: Path) -> None:
         assert worker.states("test-source-sqlite-jdbc-autoincrement") == ("RUNNING", ["RUNNING"])
 
 
-CUSTOMERS = "(id {0} NOT NULL PRIMARY KEY, first_name VARCHAR(255) NOT NULL, last_name VARCHAR(255) NOT NULL, email VARCHAR(255) NOT NULL UNIQUE)"
+CUSTOMERS = (
+    "(id {0} NOT NULL PRIMARY KEY, first_name VARCHAR(255) NOT NULL, last_name VARCHAR(255) NOT NULL, "
+    "email VARCHAR(255) NOT NULL UNIQUE)"
+)
 SALLY = "INSERT INTO inventory.customers (first_name, last_name, email) VALUES ('Sally', 'Thomas', 'sally.thomas@acme.com')"
 
 
