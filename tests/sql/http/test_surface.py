@@ -72,7 +72,7 @@ async def serving(*, is_fresh: bool = False) -> AsyncIterator[tuple[DuckEngine, 
 @asynccontextmanager
 async def serving_engine(engine: Engine) -> AsyncIterator[int]:
     """The port of a listener over an engine."""
-    listening = bind(ServiceEntry("sql", "SQL", 0, "sql", (), _never), Listener("http", "127.0.0.1", 0))
+    listening = bind(ServiceEntry("sql", "SQL", 0, "sql", (), _never), Listener("http", "127.0.0.1", 0), "--sql-listener")
     surface = SurfaceAlone(engine)
     application = Application("sql", surface, RequestTimes(), timeout_s=60.0, follows_clients=True)
     server = WebServer(application, listening, None)
