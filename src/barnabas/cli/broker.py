@@ -124,10 +124,17 @@ def parse_metadata(address: str) -> str:
 
 
 def run_server(
-    properties: dict[str, str], metrics_listener: str | None, log_level: str, on_ready: Callable[[str], None] | None = None
-) -> int:
-    """Run the server in this process; returns its exit code. `on_ready` is called with its address when the server accepts
-    connections."""
+    properties: dict[str, str], metrics_listener: str | None, log_level: str, on_ready: Callable[[str], None] | None = None,
+    on_stopping: Callable[[], None] | None = None,
+) -> int:  # fmt: skip
+    """Run the server in this process; returns its exit code.
+
+    Args:
+        on_ready: called with its address when the server accepts connections.
+        on_stopping: called before it stops.
+    """
     from barnabas.server.main import run
 
-    return run(properties, metrics_listener=metrics_listener, log_level=log_level.lower(), on_ready=on_ready)
+    return run(
+        properties, metrics_listener=metrics_listener, log_level=log_level.lower(), on_ready=on_ready, on_stopping=on_stopping
+    )

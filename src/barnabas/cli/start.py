@@ -69,7 +69,8 @@ def start(
     if supervisor is None:
         return run_server(properties, options["metrics_listener"], options["log_level"])
     try:
-        return run_server(properties, options["metrics_listener"], options["log_level"], supervisor.start)
+        # the services end before the broker, because their ends need it: groups are left, states are written
+        return run_server(properties, options["metrics_listener"], options["log_level"], supervisor.start, supervisor.stop)
     finally:
         supervisor.stop()
 

@@ -36,6 +36,7 @@ def run(
     metrics_listener: str | None = None,
     log_level: str = "info",
     on_ready: Callable[[str], None] | None = None,
+    on_stopping: Callable[[], None] | None = None,
 ) -> int:
     """Run a broker until a signal ends it. Returns the exit code.
 
@@ -44,6 +45,7 @@ def run(
         metrics_listener: `host:port` for /metrics, /healthz and /readyz; None for none.
         log_level: debug, info, warning or error.
         on_ready: gets `host:port` of the first listener when the broker accepts connections; must not block.
+        on_stopping: called in a thread when a signal has come, while the broker still serves; it ends clients of this broker.
     """
     logging.basicConfig(
         level=log_level.upper(),
@@ -68,7 +70,7 @@ def run(
     runner = asyncio.Runner(loop_factory=_loop_factory())
     try:
         with runner:
-            return runner.run(_serve(config, metrics_address, on_ready))
+            return runner.run(_serve(config, metrics_address, on_ready, on_stopping))
     except (StorageError, StoreUnavailable, BrokerIdInUse, OSError) as error:
         hint = "; `barnabas doctor check` says what is wrong and can be put right" if isinstance(error, CorruptLog) else ""
         print(f"barnabas: {error}{hint}", file=sys.stderr)
@@ -113,8 +115,9 @@ def parse_address(text: str | None) -> tuple[str, int] | None:
 
 
 async def _serve(
-    config: BrokerConfig, metrics_address: tuple[str, int] | None, on_ready: Callable[[str], None] | None = None
-) -> int:
+    config: BrokerConfig, metrics_address: tuple[str, int] | None, on_ready: Callable[[str], None] | None = None,
+    on_stopping: Callable[[], None] | None = None,
+) -> int:  # fmt: skip
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     for number in ending_signals():
@@ -136,6 +139,8 @@ async def _serve(
         logger.info("event=broker-stopping broker=%d", config.broker_id)
         if broker.failure.done():
             raise broker.failure.result()
+        if on_stopping is not None:
+            await asyncio.to_thread(on_stopping)
     finally:
         gc.enable()
         await broker.stop()
