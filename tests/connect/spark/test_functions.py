@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -63,13 +65,35 @@ def test_all_rows_of_all_tasks_come(spark: SparkSession) -> None:
 
 
 def test_a_reader_that_ends_lets_the_tasks_end(spark: SparkSession) -> None:
-    before = threading.active_count()
     rows = frames.batches_of(spark.range(0, 5_000_000, 1, 2), threading.Event())
     assert next(rows).num_rows > 0
     rows.close()  # type: ignore[attr-defined]  # a generator
     tracker = spark.sparkContext.statusTracker()
     wait_until(lambda: not tracker.getActiveJobsIds(), "the job did not end")
-    wait_until(lambda: threading.active_count() <= before, "threads are left")
+    wait_until(lambda: not threads_of_frames(), "threads are left")
+
+
+def threads_of_frames() -> list[str]:
+    """The threads that bring rows; Spark's own ones come and go."""
+    return [each.name for each in threading.enumerate() if each.name.startswith("frame-")]
+
+
+def test_a_task_that_connects_at_the_end_holds_nothing_up(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    receiver = frames._Receiver(spark)
+    shut, late = frames._shut, list[socket.socket]()
+
+    def shut_late(each: socket.socket) -> None:
+        if not late:
+            late.append(socket.create_connection(receiver.address))  # and says nothing
+            wait_until(lambda: "frame-rows" in threads_of_frames(), "it was not taken")
+        shut(each)
+
+    monkeypatch.setattr(frames, "_shut", shut_late)
+    with closing(receiver):
+        pass
+    with late[0]:
+        assert late[0].recv(1) == b""
+    assert "frame-rows" not in threads_of_frames()
 
 
 def test_an_error_of_spark_passes(spark: SparkSession) -> None:

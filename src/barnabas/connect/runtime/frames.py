@@ -74,7 +74,7 @@ def batches_of(frame: DataFrame, closed: threading.Event) -> Iterator[pa.RecordB
     group = f"barnabas-{secrets.token_hex(8)}"
     done: Future[int] = Future()
     send = partial(_send, receiver.address, receiver.token)
-    threading.Thread(target=_run, args=(frame, group, send, done), name=group, daemon=True).start()
+    threading.Thread(target=_run, args=(frame, group, send, done), name="frame-job", daemon=True).start()
     try:
         yield from receiver.batches(done, closed)
     finally:
@@ -173,11 +173,18 @@ class _Receiver:
     def close(self) -> None:
         """Let the tasks that send fail, and release the sockets."""
         self._closed.set()
-        for each in (self._server, *self._connections):
-            try:
-                each.shutdown(socket.SHUT_RDWR)  # ends a call of another thread that waits for it
-            except OSError:
-                logger.debug("event=socket-was-closed")
+        _shut(self._server)
+        self._threads[0].join()  # behind it there is no other connection
         self._server.close()
+        for each in self._connections:
+            _shut(each)
         for thread in self._threads:
             thread.join()
+
+
+def _shut(each: socket.socket) -> None:
+    """End a call of another thread that waits for this socket."""
+    try:
+        each.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        logger.debug("event=socket-was-closed")
