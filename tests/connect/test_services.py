@@ -72,7 +72,7 @@ def test_status_logs_and_levels_of_tasks_on_two_engines(broker: Broker, tmp_path
             assert both.connect.ask("PUT", "/admin/loggers/barnabas.connect", {"level": "DEBUG"})[0] == 200
             here = next(name for name, found in workers_of.items() if found[0][1] == both.url.removeprefix("http://"))
             for name in ("one", "two"):  # of any engine, as the engine that has the log
-                with urlopen(f"{both.engine}/jobs/connect-{name}-0/logs", timeout=60) as answer:
+                with urlopen(f"{both.engine}/jobs/connect-{name}-0/logs?lines=10000", timeout=60) as answer:
                     assert "event=counts-from" in answer.read().decode()
             log = tmp_path / "both" / "jobs" / f"connect-{here}-0" / "log"
             wait_until(lambda: "event=counts-now" in log.read_text(), "the level did not come to the task")

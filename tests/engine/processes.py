@@ -14,45 +14,18 @@ from urllib.request import Request, urlopen
 
 from tests.engine.cluster import FAKE, Cluster
 
-PROGRAM = """
-import json, sys, threading
-from pathlib import Path
-from barnabas.client.config import ClientConfig
-from barnabas.engine.supervisor import EngineSettings, Supervisor
-
-task = json.loads(sys.argv[1])
-client = {"bootstrap.servers": task["bootstrap"]}
-settings = EngineSettings(client, Path(task["folder"]), pipelines=Path(task["pipelines"]), driver=task["driver"])
-supervisor = Supervisor(ClientConfig.from_options(client), settings, print)
-supervisor.start()
-supervisor.activate(True)
-threading.Event().wait()
-"""
+SUPERVISING, SERVING = (str(Path(__file__).with_name(name)) for name in ("supervising.py", "serving.py"))
 
 
 @contextmanager
 def supervising(cluster: Cluster, pipelines: Path) -> Iterator[subprocess.Popen[bytes]]:
     task = {"bootstrap": cluster.bootstrap, "folder": str(cluster.folder), "pipelines": str(pipelines), "driver": FAKE}
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM, json.dumps(task)])
+    process = subprocess.Popen([sys.executable, "-P", SUPERVISING, json.dumps(task)])
     try:
         yield process
     finally:
         process.kill()
         process.wait()
-
-
-SERVICE = """
-import json, sys
-from barnabas.engine.service import EngineService
-from barnabas.services.host import Place, run
-from barnabas.services.listener import parse_listener
-from barnabas.web.service import ServiceEntry
-
-task = json.loads(sys.argv[1])
-entry = ServiceEntry("engine", "engine", 8086, "engine", (), lambda context: EngineService(context, driver=tuple(task["driver"])))
-place = Place(entry, parse_listener(task["listener"], 8086))
-sys.exit(run([place], task["properties"], ends_with_input=True))
-"""
 
 
 class Service:
@@ -83,12 +56,12 @@ def serving(cluster: Cluster, listener: str = "http://127.0.0.1:0", **settings: 
     }  # fmt: skip
     task = {"driver": FAKE, "listener": listener, "properties": properties}
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVICE, json.dumps(task)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-P", SERVING, json.dumps(task)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert line.startswith("barnabas engine accepts connections on "), line
+        assert line.startswith("barnabas engine accepts connections on "), f"the service said {line!r}"
         yield Service(process, line.split()[-1])
     finally:
         process.terminate()

@@ -154,7 +154,11 @@ class FakeEngine:
 
     def __enter__(self) -> FakeEngine:
         self._thread.start()
-        wait_until(lambda: self._is_active, "the fake engine is not active")
+        try:
+            wait_until(lambda: self._is_active, "the fake engine is not active")
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -61,7 +61,11 @@ class Torture:
         self._running = ExitStack()
 
     def __enter__(self) -> Torture:
-        self._start()
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

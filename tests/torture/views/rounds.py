@@ -85,11 +85,15 @@ class Torture:
         self._producer = Producer({"bootstrap.servers": self._broker.bootstrap_servers, "enable.idempotence": True})
 
     def __enter__(self) -> Torture:
-        self._start_engine()
         views = [f"create materialized view {name} as {query}" for name, query in VIEWS.items()]
         streams = [f"create stream {name} as {query}" for name, query in STREAMS.items()]
-        for statement in (*TABLES, *views, *streams):
-            self._run(statement)
+        try:
+            self._start_engine()
+            for statement in (*TABLES, *views, *streams):
+                self._run(statement)
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
