@@ -10,7 +10,7 @@ from barnabas.cli.connection import Connection, connection_options, parse_addres
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
-from barnabas.cli.types import TIMEOUT, Text, checked
+from barnabas.cli.types import READABLE, TIMEOUT, Text, checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +39,11 @@ def mirror() -> None:
     metavar="HOST:PORT,...",
     help="Brokers of the source cluster.",
 )
+@click.option(
+    "--source-config",
+    type=READABLE,
+    help="A file of client settings for the source, as for Kafka's tools: TLS, log-in.  (--command-config is for the target.)",
+)
 @click.option("--topics", "patterns", multiple=True, metavar="REGEX", help="Topics to copy; repeatable.  [default: .*]")
 @click.option(
     "--groups", "groups", multiple=True, metavar="REGEX", help="Groups whose offsets are copied; repeatable.  [default: .*]"
@@ -64,6 +69,7 @@ def create(
     output: Output,
     name: str,
     source: str,
+    source_config: str | None,
     patterns: Sequence[str],
     groups: Sequence[str],
     excluded: Sequence[str],
@@ -71,9 +77,16 @@ def create(
 ) -> None:
     """Create a link on the target cluster: topics of the source appear here as read-only copies."""
     from barnabas.cli.mirror_requests import alter_link, link_names
+    from barnabas.cli.mirror_source import read_source_settings
     from barnabas.cli.resources import Change, Operation, parse_changes
 
     changes = parse_changes(sets=sets, deletes=(), appends=(), subtracts=())
+    if source_config is not None:
+        found = read_source_settings(source_config)
+        set_here = {change.name for change in changes}
+        changes += [Change(key, Operation.SET, value) for key, value in found.settings.items() if key not in set_here]
+        if found.left_out:
+            click.echo(f"not settings of a mirror link, and left out: {', '.join(found.left_out)}", err=True)
     servers = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in parse_addresses(source))
     changes.append(Change("bootstrap.servers", Operation.SET, servers))
     changes += [Change("topics", Operation.SET, ",".join(patterns))] if patterns else []

@@ -51,7 +51,7 @@ class LinkRunner:
         self._copies: dict[LeaderPartition, PartitionCopy] = {}
         self._fetchers: dict[tuple[int, int], SourceFetcher] = {}
         self._refused: dict[str, str] = {}
-        self._error = ""
+        self._error = "no answer of the source yet"
         self._stale = asyncio.Event()
         self._groups = GroupSync(services, coordinators, link)
         self._tasks = [
