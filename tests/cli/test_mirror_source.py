@@ -261,5 +261,5 @@ def test_a_file_that_a_link_cannot_honour_is_refused(settings: dict[str, str], r
 
 def test_a_refusal_names_the_file(tmp_path: Path) -> None:
     file = properties(tmp_path, ssl_provider="x")
-    with pytest.raises(BadInput, match="source.properties: a mirror link has no setting ssl.provider"):
+    with pytest.raises(BadInput, match=r"source\.properties: a mirror link has no setting ssl\.provider"):
         read_source_settings(file)
