@@ -55,6 +55,9 @@ def mirror() -> None:
     metavar="REGEX",
     help="Topics not to copy; repeatable.  [default: __.* and _barnabas.*]",
 )
+@click.option("--acls/--no-acls", default=None, help="Follow the ACLs of the copied topics and groups.  [default: no-acls]")
+@click.option("--configs/--no-configs", default=None, help="Follow the settings of the topics.  [default: configs]")
+@click.option("--quotas/--no-quotas", default=None, help="Follow the client quotas.  [default: no-quotas]")
 @click.option(
     "--set",
     "sets",
@@ -73,6 +76,9 @@ def create(
     patterns: Sequence[str],
     groups: Sequence[str],
     excluded: Sequence[str],
+    acls: bool | None,
+    configs: bool | None,
+    quotas: bool | None,
     sets: Sequence[str],
 ) -> None:
     """Create a link on the target cluster: topics of the source appear here as read-only copies."""
@@ -92,6 +98,12 @@ def create(
     changes += [Change("topics", Operation.SET, ",".join(patterns))] if patterns else []
     changes += [Change("groups", Operation.SET, ",".join(groups))] if groups else []
     changes += [Change("topics.exclude", Operation.SET, ",".join(excluded))] if excluded else []
+    for key, wanted in (
+        ("sync.topic.acls.enabled", acls),
+        ("sync.topic.configs.enabled", configs),
+        ("sync.client.quotas.enabled", quotas),
+    ):
+        changes += [] if wanted is None else [Change(key, Operation.SET, "true" if wanted else "false")]
     with connection.wire() as wire:
         if name in link_names(wire):
             raise Failure(f"there is a mirror link {name} already; `barnabas config alter link {name}` changes it")
@@ -116,6 +128,8 @@ def _link_row(link: LinkView) -> dict[str, Any]:
     stopped = sum(each.state == "stopped" for each in link.partitions)
     state = "paused" if link.settings.get("paused") == "true" else link.errors[0] if link.errors else "running"
     lags = [each.lag for each in link.partitions]
+    if link.not_followed:
+        state += f", no {', no '.join(sorted(link.not_followed))}"
     return {
         "name": link.name,
         "source": link.settings.get("bootstrap.servers"),
@@ -145,6 +159,9 @@ def status(connection: Connection, output: Output, name: str) -> None:
     output.table(rows, COPIES, empty="no copies yet")
     if found.errors and not output.as_json:
         click.echo(f"the source: {'; '.join(found.errors)}", err=True)
+    if not output.as_json:
+        for what, reason in sorted(found.not_followed.items()):
+            click.echo(f"{what} are not copied: {reason}", err=True)
 
 
 def _copy_row(each: PartitionStatus) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from confluent_kafka import Producer
 
+from barnabas.cli import mirror_requests
 from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.connection import Connection
 from barnabas.cli.mirror_requests import LinkView, alter_link, finish_promotion, start_promotion, view, wait_ready
@@ -23,6 +24,11 @@ def create_link(target: str, source: str, **settings: str) -> None:
     named = {"bootstrap.servers": source, **{key.replace("_", "."): value for key, value in settings.items()}}
     with Connection(target).wire() as wire:
         alter_link(wire, LINK, [Change(key, Operation.SET, value) for key, value in named.items()])
+
+
+def delete_link(target: str) -> None:
+    with Brokers(Connection(target)) as brokers:
+        mirror_requests.delete_link(brokers, LINK)
 
 
 def link(target: str) -> LinkView:

@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from msgspec import Struct
 
+from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.metadata.image import MetadataImage, Resource
 from barnabas.cluster.planning.instructions import UpdateBrokerConfig, UpdateTopicConfig
 from barnabas.cluster.planning.plan import PlanBuilder
@@ -111,6 +112,9 @@ class ConfigPlanner:
             check_schema_validation(before, after, self.config)
         if resource[0] is ResourceType.LINK and not after:
             self._check_unused(resource[1])
+            for key in self.image.declarations(Kind.MIRRORED):
+                if key.startswith(f"{resource[1]}/"):  # what the link copied besides topics belongs to this cluster now
+                    self.plan.declare(Kind.MIRRORED, key, None)
         if after != dict(before):
             self.plan.set_config(resource, after)
 

@@ -20,6 +20,7 @@ from barnabas.mirror.partition_copy import PartitionCopy
 from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, encode
 from barnabas.mirror.topics import ANOTHER_ID, id_text
 from barnabas.protocol.values import NO_LEADER
+from barnabas.server.mirroring.declared_sync import sync_declared
 from barnabas.server.mirroring.group_sync import GroupSync
 from barnabas.server.mirroring.source_fetcher import SourceFetcher
 from barnabas.server.mirroring.topic_sync import sync_topics
@@ -51,6 +52,7 @@ class LinkRunner:
         self._copies: dict[LeaderPartition, PartitionCopy] = {}
         self._fetchers: dict[tuple[int, int], SourceFetcher] = {}
         self._refused: dict[str, str] = {}
+        self._not_followed: dict[str, str] = {}
         self._error = "no answer of the source yet"
         self._stale = asyncio.Event()
         self._groups = GroupSync(services, coordinators, link)
@@ -94,7 +96,8 @@ class LinkRunner:
     def status(self) -> dict[str, str]:
         """The status as read-only settings of the link: one of the link, and one of each copy that this broker leads."""
         now_ms = self._services.clock.now_ms()
-        found = {LINK_STATUS: encode(LinkStatus("the link is paused" if self.link.is_paused else self._error, self._refused))}
+        error = "the link is paused" if self.link.is_paused else self._error
+        found = {LINK_STATUS: encode(LinkStatus(error, self._refused, self._not_followed))}
         for copy in self._copies.values():
             found[f"{PREFIX}{copy.partition.topic}-{copy.partition.index}"] = encode(copy.status(now_ms))
         return found
@@ -164,8 +167,9 @@ class LinkRunner:
         services, client = self._services, self._client
         if services.controller.is_controller and not self.link.is_paused:
             self._refused = await sync_topics(services, self.link, client)
+            self._not_followed = await sync_declared(services, self.link, client)
         else:
-            self._refused = {}
+            self._refused, self._not_followed = {}, {}
             names = sorted({partition.topic for partition in self._copies})
             await client.run(operations.refresh(client.config, client.cluster, names))
         self._stop_replaced()
