@@ -58,6 +58,7 @@ def mirror() -> None:
 @click.option("--acls/--no-acls", default=None, help="Follow the ACLs of the copied topics and groups.  [default: no-acls]")
 @click.option("--configs/--no-configs", default=None, help="Follow the settings of the topics.  [default: configs]")
 @click.option("--quotas/--no-quotas", default=None, help="Follow the client quotas.  [default: no-quotas]")
+@click.option("--schemas/--no-schemas", default=None, help="Copy the schemas of the source's registry.  [default: no-schemas]")
 @click.option(
     "--set",
     "sets",
@@ -79,6 +80,7 @@ def create(
     acls: bool | None,
     configs: bool | None,
     quotas: bool | None,
+    schemas: bool | None,
     sets: Sequence[str],
 ) -> None:
     """Create a link on the target cluster: topics of the source appear here as read-only copies."""
@@ -102,6 +104,7 @@ def create(
         ("sync.topic.acls.enabled", acls),
         ("sync.topic.configs.enabled", configs),
         ("sync.client.quotas.enabled", quotas),
+        ("sync.schemas.enabled", schemas),
     ):
         changes += [] if wanted is None else [Change(key, Operation.SET, "true" if wanted else "false")]
     with connection.wire() as wire:

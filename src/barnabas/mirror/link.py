@@ -13,6 +13,7 @@ from barnabas.config import definitions
 FETCH_BYTES = 4 << 20  # of one answer; with 50 ms of distance this is 80 MB/s for each request in flight
 PATTERN_KEYS = ("topics", "topics.exclude", "groups", "groups.exclude", "acls.principals", "acls.principals.exclude")
 CLIENT_KEYS = ("bootstrap.servers", "security.protocol")
+SCHEMAS_TOPIC = "_schemas"  # of schema registries
 CLIENT_PREFIXES = ("sasl.", "ssl.")
 
 
@@ -51,8 +52,8 @@ class Link(Struct, frozen=True):
         return int(self.values["refresh.topics.interval.seconds"])
 
     def copies(self, topic: str) -> bool:
-        """Whether the link copies a topic of this name."""
-        return self._takes("topics", topic)
+        """Whether the link copies a topic of the source. Schemas are copied by choice, whatever the patterns say."""
+        return bool(self.values["sync.schemas.enabled"]) if topic == SCHEMAS_TOPIC else self._takes("topics", topic)
 
     def copies_group(self, group: str) -> bool:
         """Whether the link copies the offsets of a group of this name."""

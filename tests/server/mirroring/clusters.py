@@ -13,7 +13,7 @@ from barnabas.cli.mirror_requests import LinkView, alter_link, finish_promotion,
 from barnabas.cli.resources import Change, Operation
 from barnabas.client.blocking import BlockingClient
 from barnabas.mirror.status import PartitionStatus
-from barnabas.protocol.records.batch import split_batches
+from barnabas.protocol.records.batch import iterate_records, split_batches
 from tests.waiting import wait_until
 
 EPOCH_BYTES = slice(12, 16)
@@ -88,7 +88,7 @@ def wait_equal(source: str, target: str, topic: str) -> None:
     assert [at for at in theirs if theirs[at] != ours[at]] == []
 
 
-def write(servers: str, topic: str, values: Iterable[str], **settings: object) -> None:
+def write(servers: str, topic: str, values: Iterable[str | bytes], **settings: object) -> None:
     """Write records, with their values as keys; each must be acknowledged."""
     failures = []
     producer = Producer({"bootstrap.servers": servers, **settings})
@@ -96,3 +96,10 @@ def write(servers: str, topic: str, values: Iterable[str], **settings: object) -
         producer.produce(topic, value, key=value, on_delivery=lambda error, _: failures.append(error) if error else None)
     assert producer.flush(30) == 0
     assert failures == []
+
+
+def records(servers: str, topic: str) -> list[bytes]:
+    """The values of partition 0."""
+    with BlockingClient.to(servers) as client:
+        data = client.fetch(topic, 0, 0).records
+        return [bytes(each.value or b"") for each in iterate_records(data)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 from confluent_kafka.admin import (
@@ -57,7 +58,10 @@ def allow(servers: str, *bindings: AclBinding) -> None:
 
 
 def matching(name: str | None = None) -> AclBindingFilter:
-    return AclBindingFilter(ResourceType.ANY, name, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY)
+    some, everyone = cast(str, name), cast(str, None)
+    return AclBindingFilter(
+        ResourceType.ANY, some, ResourcePatternType.ANY, everyone, everyone, AclOperation.ANY, AclPermissionType.ANY
+    )
 
 
 def forbid(servers: str, name: str) -> None:

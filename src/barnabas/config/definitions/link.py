@@ -62,6 +62,8 @@ KEYS = (
               "Whether committed offsets of groups are copied, for groups without members here."),
     ConfigKey("sync.group.offsets.interval.seconds", LONG, 5, at_least(1), LOW, CLUSTER_WIDE, HONOURED,
               "How often committed offsets are copied."),
+    ConfigKey("sync.schemas.enabled", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, HONOURED,
+              "Whether the topic _schemas of the source is copied, so that a schema registry here serves the schemas of the source."),
     ConfigKey("sync.topic.acls.enabled", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, HONOURED,
               "Whether the ACLs of copied topics, and of groups whose offsets are copied, follow those of the source."),
     ConfigKey("sync.topic.configs.enabled", BOOLEAN, True, None, MEDIUM, CLUSTER_WIDE, HONOURED,
