@@ -97,7 +97,7 @@ class LinkRunner:
         """The status as read-only settings of the link: one of the link, and one of each copy that this broker leads."""
         now_ms = self._services.clock.now_ms()
         error = "the link is paused" if self.link.is_paused else self._error
-        found = {LINK_STATUS: encode(LinkStatus(error, self._refused, self._not_followed))}
+        found = {LINK_STATUS: encode(LinkStatus(error, self._refused, {**self._not_followed, **self._groups.not_followed}))}
         for copy in self._copies.values():
             found[f"{PREFIX}{copy.partition.topic}-{copy.partition.index}"] = encode(copy.status(now_ms))
         return found
