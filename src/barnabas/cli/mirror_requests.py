@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -134,14 +135,17 @@ def finish_promotion(brokers: Brokers, name: str, partitions: Sequence[Partition
         Failure: a leader does not know of the change in time.
     """
     ends: dict[str, int] = {}
+    copied: dict[str, list[str]] = defaultdict(list)
     for each in partitions:
         ends[each.topic] = max(ends.get(each.topic, 0), each.producer_id_end)
+        copied[each.topic].append(f"{each.partition}:{each.end_offset}")
     for topic, end in ends.items():
         changes: list[Any] = [
             Change("mirror.link", Operation.DELETE, None),
             Change("mirror.state", Operation.DELETE, None),
-            Change("mirror.source.topic.id", Operation.DELETE, None),
+            Change("mirror.lost.topic", Operation.DELETE, None),
             Change("mirror.producer.id.end", Operation.SET, str(end)),
+            Change("mirror.promoted.ends", Operation.SET, ",".join(copied[topic])),
         ]
         alter_settings(brokers.first, ResourceType.TOPIC, topic, changes, validate_only=False)
     deadline = time.monotonic() + wait_s

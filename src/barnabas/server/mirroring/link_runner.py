@@ -16,7 +16,7 @@ from barnabas.client import operations
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.errors import ClientError, UnsupportedRequest
 from barnabas.errors import KafkaError
-from barnabas.mirror.partition_copy import PartitionCopy
+from barnabas.mirror.partition_copy import OF_FAILBACK, PartitionCopy
 from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, encode
 from barnabas.mirror.topics import ANOTHER_ID, id_text
 from barnabas.protocol.values import NO_LEADER
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from barnabas.mirror.link import Link
     from barnabas.replication.leader_partition import LeaderPartition
+    from barnabas.server.logs.log_start_offsets import LogStartOffsets
     from barnabas.server.mirroring.group_sync import Coordinators
     from barnabas.server.services import Services
 
@@ -40,8 +41,9 @@ LEAST_BETWEEN_LOOKS_S = 0.2  # at the metadata of the source, if a fetcher asks 
 class LinkRunner:
     """Runs until `close`."""
 
-    def __init__(self, services: Services, coordinators: Coordinators, link: Link) -> None:
+    def __init__(self, services: Services, coordinators: Coordinators, log_start_offsets: LogStartOffsets, link: Link) -> None:
         self.link = link
+        self._log_start_offsets = log_start_offsets
         self._services = services
         config = link.client_config()
         self._client = AsyncClient(config)
@@ -110,7 +112,8 @@ class LinkRunner:
                 continue
             topic = topics.get(partition.topic)
             at = None if topic is None else topic.partitions.get(partition.index)
-            if topic is not None and at is not None and at.leader == leader:
+            is_another = topic is None or id_text(topic.topic_id) != partition.log.config.mirror_source_topic_id
+            if topic is not None and at is not None and at.leader == leader and not is_another:
                 found.append((copy, topic.topic_id, at.leader_epoch))
         return found
 
@@ -177,6 +180,8 @@ class LinkRunner:
             topic = self._client.cluster.topics.get(partition.topic)
             if topic is None:
                 copy.reason = "the source has no such topic"
+            elif copy.state in OF_FAILBACK and not copy.has_compared:
+                copy.reason = ""  # the controller looks whether it is a copy of the topic here
             elif id_text(topic.topic_id) != partition.log.config.mirror_source_topic_id and not copy.is_stopped:
                 copy.stop(ANOTHER_ID)
                 logger.error(
@@ -195,7 +200,9 @@ class LinkRunner:
         for leader in leaders:
             for lane, client in enumerate(self._lanes):
                 if (lane, leader) not in self._fetchers:
-                    self._fetchers[lane, leader] = SourceFetcher(self._services, self, client, lane, leader)
+                    self._fetchers[lane, leader] = SourceFetcher(
+                        self._services, self._log_start_offsets, self, client, lane, leader
+                    )
         for slot in [slot for slot in self._fetchers if slot[1] not in leaders]:
             closing = self._services.loop.create_task(self._fetchers.pop(slot).close())
             closing.add_done_callback(lambda _: None)
