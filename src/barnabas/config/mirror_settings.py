@@ -3,8 +3,8 @@
 The states of a topic with a link:
     mirroring      it follows the source; read-only
     promoting      it follows the source up to the end, and becomes writable then; promoting-now: it takes nothing more
-    inspecting     it is compared with the source, for a failback without effect; writable
-    comparing      it is compared with the source; read-only. The topic can still be detached from the link unchanged
+    inspecting     it is compared with the source, before a failback; writable, and can be detached from the link
+    comparing      it is compared with the source; read-only
     truncating     records that the source does not have are cut off; read-only
 """
 
@@ -15,19 +15,25 @@ from collections.abc import Mapping
 from barnabas.errors import ErrorCode, KafkaError
 
 MIRROR_LINK, MIRROR_STATE, MIRROR_PRODUCER_ID_END = "mirror.link", "mirror.state", "mirror.producer.id.end"
-MIRROR_SOURCE_TOPIC_ID, MIRROR_PROMOTED_ENDS, MIRROR_LOST_TOPIC = (
+MIRROR_SOURCE_TOPIC_ID, MIRROR_SOURCE_ENDS, MIRROR_LOST_TOPIC = (
     "mirror.source.topic.id",
-    "mirror.promoted.ends",
+    "mirror.source.promoted.ends",
     "mirror.lost.topic",
 )
+MIRROR_PROMOTED_TOPIC_ID, MIRROR_PROMOTED_ENDS = "mirror.promoted.topic.id", "mirror.promoted.ends"
 MIRROR_KEYS = (
     MIRROR_LINK,
     MIRROR_LOST_TOPIC,
     MIRROR_PRODUCER_ID_END,
     MIRROR_PROMOTED_ENDS,
+    MIRROR_PROMOTED_TOPIC_ID,
+    MIRROR_SOURCE_ENDS,
     MIRROR_SOURCE_TOPIC_ID,
     MIRROR_STATE,
 )
+OF_LINK = frozenset(
+    {MIRROR_LINK, MIRROR_LOST_TOPIC, MIRROR_SOURCE_ENDS, MIRROR_SOURCE_TOPIC_ID, MIRROR_STATE}
+)  # gone without a link
 MIRRORING, PROMOTING, PROMOTING_NOW = "mirroring", "promoting", "promoting-now"
 INSPECTING, COMPARING, TRUNCATING = "inspecting", "comparing", "truncating"
 MIRROR_STATES = (COMPARING, INSPECTING, MIRRORING, PROMOTING, PROMOTING_NOW, TRUNCATING)
@@ -36,7 +42,7 @@ _NEXT_STATES = {  # to the same state and to COMPARING, see `_check_state`
     PROMOTING: {PROMOTING_NOW},
     PROMOTING_NOW: {PROMOTING},
     INSPECTING: {COMPARING},
-    COMPARING: {TRUNCATING},
+    COMPARING: {TRUNCATING, PROMOTING_NOW},  # promoted to keep what the source does not have
     TRUNCATING: {MIRRORING},
 }
 
@@ -58,11 +64,13 @@ def check_mirror(before: Mapping[str, str], after: Mapping[str, str], *, by_link
         _check_attached(after, changed)
     elif MIRROR_LINK not in after:
         is_promoted = state in {PROMOTING, PROMOTING_NOW} and MIRROR_PRODUCER_ID_END in after
-        if not is_promoted and not (state in {INSPECTING, COMPARING} and changed <= {MIRROR_LINK, MIRROR_STATE, MIRROR_LOST_TOPIC}):
+        if not is_promoted and not (state == INSPECTING and changed <= OF_LINK):
             reason = "mirror.link is removed by the promotion of the topic: `barnabas mirror promote`"
             raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
+        if left := OF_LINK & after.keys():
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"{min(left)} must be removed together with mirror.link")
     else:
-        allowed = {MIRROR_STATE, MIRROR_LOST_TOPIC} | ({MIRROR_SOURCE_TOPIC_ID, MIRROR_PROMOTED_ENDS} if by_link else set())
+        allowed = {MIRROR_STATE, MIRROR_LOST_TOPIC} | ({MIRROR_SOURCE_TOPIC_ID, MIRROR_SOURCE_ENDS} if by_link else set())
         if changed - allowed:
             raise _only_link(min(changed - allowed))
         _check_state(state, after.get(MIRROR_STATE, MIRRORING), after)

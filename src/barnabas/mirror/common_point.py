@@ -10,8 +10,8 @@ Rules
   3. Nothing at or past `limit` is the same: there the source took writes of its own, as it told at its promotion.
   4. Where compaction left no record that both sides have, `limit` decides; without it the logs count as different there.
 
-How it works: the first probe is at the end of what both have, because most logs are the same. The search keeps [low, high): all below `low` is
-the same, or outside of one log; something at `high` differs, or one log ends there.
+How it works: the first probe is at the end of what both have, because most logs are the same. All below `_low` is the same, or outside of
+one log; something at `_high` differs, or one log ends there.
 """
 
 from __future__ import annotations

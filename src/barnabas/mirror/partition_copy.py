@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from barnabas.config.mirror_settings import COMPARING, INSPECTING, MIRRORING, PROMOTING, PROMOTING_NOW, TRUNCATING
+from barnabas.config.mirror_settings import COMPARING, INSPECTING, PROMOTING, PROMOTING_NOW, TRUNCATING
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
 from barnabas.mirror.common_point import NO_LIMIT, READ_BYTES, CommonPoint
@@ -267,7 +267,7 @@ class PartitionCopy:
 
     def _promoted_end(self) -> int:
         """The end of the source when it was promoted; NO_LIMIT if it does not tell."""
-        for each in self.partition.log.config.mirror_promoted_ends:
+        for each in self.partition.log.config.mirror_source_promoted_ends:
             partition, _, end = each.partition(":")
             if partition == str(self.partition.index):
                 return int(end)
@@ -321,7 +321,7 @@ class PartitionCopy:
         return count
 
     def _failback_state(self) -> str:
-        """The state for the status: "compared" or "truncated" once the next step of the failback may follow."""
+        """The state for the status: inspected, compared or truncated once the next step of the failback may follow."""
         partition = self.partition
         if not self.has_compared:
             return self.state
@@ -329,7 +329,9 @@ class PartitionCopy:
         if self.state == TRUNCATING:
             is_done = not self.must_cut and is_whole and partition.is_followed_exactly and partition.log.is_written_down
             return "truncated" if is_done else self.state
-        return "compared" if is_whole or self.state == INSPECTING else self.state
+        if self.state == INSPECTING:
+            return "inspected"
+        return "compared" if is_whole else self.state
 
     def _stop(self, reason: str) -> Step:
         self.reason, self.is_stopped = reason, True
@@ -399,7 +401,11 @@ class PartitionCopy:
             StorageError: the disk does not take the markers; the next call continues.
         """
         partition = self.partition
-        if self.state not in {PROMOTING, PROMOTING_NOW} or self._is_ended or not (self.state == PROMOTING_NOW or self.is_at_source_end):
+        if (
+            self.state not in {PROMOTING, PROMOTING_NOW}
+            or self._is_ended
+            or not (self.state == PROMOTING_NOW or self.is_at_source_end)
+        ):
             return 0
         log, count = partition.log, 0
         for producer in log.reader.producers():

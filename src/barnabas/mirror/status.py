@@ -15,7 +15,7 @@ class PartitionStatus(Struct, frozen=True):
     """One partition of a copy.
 
     Args:
-        state: one of mirror.state, ready (to be opened for writers), stopped, or in a failback compared or truncated.
+        state: one of mirror.state, ready (to be opened for writers), stopped, or in a failback inspected, compared or truncated.
         source_end_offset: -1 before the first answer of the source; then lag is -1 too.
         lag: records of the source that are not here.
         lag_ms: time since the copy had everything.

@@ -15,6 +15,8 @@ from barnabas.config.mirror_settings import (
     MIRROR_LINK,
     MIRROR_PRODUCER_ID_END,
     MIRROR_PROMOTED_ENDS,
+    MIRROR_PROMOTED_TOPIC_ID,
+    MIRROR_SOURCE_ENDS,
     MIRROR_SOURCE_TOPIC_ID,
     MIRROR_STATE,
 )
@@ -34,6 +36,7 @@ OF_SOURCE_ONLY = frozenset(
         "confluent.value.schema.validation",
     }
 )
+NOT_A_COPY = "a topic of this name exists here and is not a copy"
 ANOTHER_ID = "was deleted and made again in the source; delete the copy, and the link makes it again"
 
 
@@ -75,7 +78,7 @@ def plan(link: Link, source: Mapping[str, SourceTopic], image: MetadataImage) ->
             create.append(topic)
         elif settings.get(MIRROR_LINK) != link.name:
             if MIRROR_PRODUCER_ID_END not in settings:  # otherwise it was a copy, and was promoted
-                refused[name] = "a topic of this name exists here and is not a copy"
+                refused[name] = NOT_A_COPY
         elif settings.get(SOURCE_TOPIC_ID, "") != topic.topic_id and settings.get(MIRROR_STATE) in {INSPECTING, COMPARING}:
             adopt.append(topic)
         elif settings.get(SOURCE_TOPIC_ID, "") != topic.topic_id:
@@ -105,11 +108,11 @@ def adoption(topic: SourceTopic, theirs: Mapping[str, str | None], image: Metada
     ours = image.topics[topic.name]
     if theirs.get(MIRROR_LINK) and theirs.get(MIRROR_STATE) != INSPECTING:
         return f"the topic of the source is a copy itself, of the mirror link {theirs[MIRROR_LINK]}; promote it there first"
-    if theirs.get(MIRROR_SOURCE_TOPIC_ID) != id_text(ours.topic_id) or not topic.topic_id:
+    if theirs.get(MIRROR_PROMOTED_TOPIC_ID) != id_text(ours.topic_id) or not topic.topic_id:
         return "the topic of the source was not made as a copy of this one"
     if len(ours.partitions) > topic.partitions:
         return f"the topic of the source has {topic.partitions} partitions only"
-    return {MIRROR_SOURCE_TOPIC_ID: topic.topic_id, MIRROR_PROMOTED_ENDS: theirs.get(MIRROR_PROMOTED_ENDS) or ""}
+    return {MIRROR_SOURCE_TOPIC_ID: topic.topic_id, MIRROR_SOURCE_ENDS: theirs.get(MIRROR_PROMOTED_ENDS) or ""}
 
 
 def settings_for_copy(theirs: Mapping[str, str | None]) -> dict[str, str]:

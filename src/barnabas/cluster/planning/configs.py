@@ -20,7 +20,7 @@ from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
 from barnabas.config.config_key import ConfigKey, ConfigType
 from barnabas.config.cordoning import CORDONED_LOG_DIRS, check_cordoned, words_of
-from barnabas.config.mirror_settings import MIRROR_KEYS, MIRROR_LINK, MIRROR_STATE, TRUNCATING, check_mirror
+from barnabas.config.mirror_settings import MIRROR_KEYS, MIRROR_LINK, check_mirror
 from barnabas.config.settings import (
     check_broker,
     check_client_metrics,

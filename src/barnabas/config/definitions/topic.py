@@ -80,8 +80,11 @@ KEYS = (
               "New producers get ids from this one on, because records of the copy have lower ones; promotion sets it.",
               hidden=True),
     ConfigKey("mirror.promoted.ends", LIST, (), Ends(), MEDIUM, CLUSTER_WIDE, HONOURED,
-              "The end offset of each partition when the copy was promoted, as PARTITION:OFFSET; promotion sets it. After a failback, that of "
-              "the source.", hidden=True),
+              "The end offset of each partition when the copy was promoted, as PARTITION:OFFSET; promotion sets it.", hidden=True),
+    ConfigKey("mirror.promoted.topic.id", STRING, "", None, MEDIUM, CLUSTER_WIDE, HONOURED,
+              "The id of the topic in the source from which the topic was promoted; promotion sets it.", hidden=True),
+    ConfigKey("mirror.source.promoted.ends", LIST, (), Ends(), MEDIUM, CLUSTER_WIDE, HONOURED,
+              "mirror.promoted.ends of the topic in the source, for a failback; only the link sets it.", hidden=True),
     ConfigKey("mirror.source.topic.id", STRING, "", None, MEDIUM, CLUSTER_WIDE, HONOURED,
               "The id of the topic in the source cluster; empty if the source gives none. Only the link sets it.", hidden=True),
     ConfigKey("mirror.state", STRING, "mirroring", one_of(*MIRROR_STATES), MEDIUM, CLUSTER_WIDE, HONOURED,

@@ -25,7 +25,7 @@ from barnabas.server.mirroring.source_fetcher import SourceFetcher
 from barnabas.server.mirroring.topic_sync import sync_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from barnabas.mirror.link import Link
     from barnabas.replication.leader_partition import LeaderPartition
@@ -52,7 +52,7 @@ class LinkRunner:
             client.cluster = self._client.cluster  # one client reads the metadata for all
         self._copies: dict[LeaderPartition, PartitionCopy] = {}
         self._fetchers: dict[tuple[int, int], SourceFetcher] = {}
-        self._refused: dict[str, str] = {}
+        self._refused: dict[str, tuple[str, Mapping[str, str]]] = {}  # by topic: why, and the settings that it had here then
         self._error = ""
         self._stale = asyncio.Event()
         self._groups = GroupSync(services, coordinators, link)
@@ -96,10 +96,17 @@ class LinkRunner:
     def status(self) -> dict[str, str]:
         """The status as read-only settings of the link: one of the link, and one of each copy that this broker leads."""
         now_ms = self._services.clock.now_ms()
-        found = {LINK_STATUS: encode(LinkStatus("the link is paused" if self.link.is_paused else self._error, self._refused))}
+        found = {
+            LINK_STATUS: encode(LinkStatus("the link is paused" if self.link.is_paused else self._error, self._refused_now()))
+        }
         for copy in self._copies.values():
             found[f"{PREFIX}{copy.partition.topic}-{copy.partition.index}"] = encode(copy.status(now_ms))
         return found
+
+    def _refused_now(self) -> dict[str, str]:
+        """The refused topics whose settings have not changed since."""
+        config = self._services.metadata.topic_config
+        return {topic: reason for topic, (reason, settings) in self._refused.items() if config(topic) == settings}
 
     # For the fetchers
 
@@ -166,7 +173,9 @@ class LinkRunner:
     async def _look(self) -> None:
         services, client = self._services, self._client
         if services.controller.is_controller and not self.link.is_paused:
-            self._refused = await sync_topics(services, self.link, client)
+            image = services.metadata
+            refused = await sync_topics(services, self.link, client)
+            self._refused = {topic: (reason, image.topic_config(topic)) for topic, reason in refused.items()}
         else:
             self._refused = {}
             names = sorted({partition.topic for partition in self._copies})
