@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.config.checks import Patterns, Servers
+from barnabas.config.checks import Patterns, Servers, TopicPrefix
 from barnabas.config.config_key import ConfigKey, OneOf, at_least, one_of
 from barnabas.config.definitions.columns import (
     BOOLEAN,
@@ -26,7 +26,7 @@ KEYS = (
               "Regular expressions for principals whose ACLs are not copied."),
     ConfigKey("bootstrap.servers", LIST, (), Servers(), HIGH, CLUSTER_WIDE, HONOURED,
               "Brokers of the source cluster, as host:port."),
-    ConfigKey("cluster.link.prefix", STRING, "", None, MEDIUM, CLUSTER_WIDE, HONOURED,
+    ConfigKey("cluster.link.prefix", STRING, "", TopicPrefix(), MEDIUM, CLUSTER_WIDE, HONOURED,
               "The beginning of the names of the copies: with eu. the copy of orders is eu.orders. It cannot be changed."),
     ConfigKey("groups", LIST, (".*",), Patterns(), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Regular expressions for the consumer groups whose offsets are copied; a name must match as a whole."),

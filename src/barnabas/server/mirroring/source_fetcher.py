@@ -115,7 +115,7 @@ class SourceFetcher:
         now_s = self._services.loop.time()
         self._resting = {copy: until_s for copy, until_s in self._resting.items() if until_s > now_s}
         asked = {
-            (copy.partition.topic, copy.partition.index): (copy, copy.position, topic_id, epoch)
+            (copy.source_topic, copy.partition.index): (copy, copy.position, topic_id, epoch)
             for copy, topic_id, epoch in self._link.copies_at(self._lane, self._leader)
             if copy not in self._resting and copy.wants_records
         }
@@ -218,7 +218,7 @@ class SourceFetcher:
             wanted = ListOffsetsPartition(
                 partition_index=copy.partition.index, current_leader_epoch=NO_EPOCH, timestamp=timestamp
             )
-            topics = [ListOffsetsTopic(name=copy.partition.topic, partitions=[wanted])]
+            topics = [ListOffsetsTopic(name=copy.source_topic, partitions=[wanted])]
             answer = await self._client.request(Call(ListOffsetsRequest(replica_id=-1, topics=topics), self._leader))
             item = answer.topics[0].partitions[0]
             if item.error_code:
