@@ -17,6 +17,7 @@ from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.errors import ClientError, UnsupportedRequest
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.partition_copy import OF_FAILBACK, PartitionCopy
+from barnabas.mirror.rate_limit import RateLimit
 from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, encode
 from barnabas.mirror.topics import ANOTHER_ID, id_text
 from barnabas.protocol.values import NO_LEADER
@@ -44,6 +45,7 @@ class LinkRunner:
 
     def __init__(self, services: Services, coordinators: Coordinators, log_start_offsets: LogStartOffsets, link: Link) -> None:
         self.link = link
+        self.limit = RateLimit(link.values["io.max.bytes.per.second"])
         self._log_start_offsets = log_start_offsets
         self._services = services
         config = link.client_config()
