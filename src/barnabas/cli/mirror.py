@@ -15,12 +15,15 @@ from barnabas.cli.types import READABLE, TIMEOUT, Text, checked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from barnabas.cli.mirror_failback import LostPart
     from barnabas.cli.mirror_requests import LinkView
     from barnabas.mirror.status import PartitionStatus
 
 LINKS = {"name": "LINK", "source": "FROM", "topics": "TOPICS", "copies": "COPIES", "lag": "LAG", "state": "STATE"}
 COPIES = {"topic": "TOPIC", "partition": "PARTITION", "state": "STATE", "end": "END", "source_end": "SOURCE END",
           "lag": "LAG", "behind": "BEHIND", "reason": "REASON"}  # fmt: skip
+LOST = {"topic": "TOPIC", "partition": "PARTITION", "common": "COMMON", "end": "END", "beyond": "BEYOND", "saved": "SAVED",
+        "aborted": "ABORTED", "saved_in": "SAVED IN"}  # fmt: skip
 SETTINGS = {"name": "SETTING", "value": "VALUE"}
 UNKNOWN = "?"
 
@@ -261,6 +264,66 @@ def promote(
     data = {"topics": wanted, "records_missing": missing}
     text = "an unknown number of records is missing" if missing is None else f"{missing} records are missing"
     output.done(f"promoted {', '.join(wanted)}" + (f"; {text}" if now else ""), data)
+
+
+@mirror.command("failback")
+@click.argument("name", metavar="LINK")
+@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
+@click.option(
+    "--all", "everything", is_flag=True, help="All topics that the link's patterns match and that were promoted in its source."
+)
+@click.option("--dry-run", is_flag=True, help="Only print what the source does not have.")
+@click.option("--wait", "wait_s", type=TIMEOUT, default=60.0, show_default=True, metavar="SECONDS",
+              help="Seconds to wait for each step.")  # fmt: skip
+@connection_options
+@output_option
+def failback(
+    connection: Connection, output: Output, name: str, topics: tuple[str, ...], everything: bool, dry_run: bool, wait_s: float
+) -> None:
+    """Make topics of an old site copies of the site that took over: save and cut off what that site does not have, then follow it.
+
+    Run it on the old site, with a link whose source is the site where the topics were promoted. The records that are cut off are saved in
+    TOPIC.lost-TIME. A run that was interrupted is continued by the same command.
+    """
+    from barnabas.cli.mirror_failback import Failback
+
+    if bool(topics) == everything:
+        raise click.UsageError("name topics, or give --all")
+    with Failback(connection, name, wait_s, lambda line: None if output.as_json else click.echo(line)) as run:
+        wanted = list(dict.fromkeys(topics)) if topics else run.candidates()
+        wanted = run.inspect(wanted, only_promoted=everything)
+        if not wanted:
+            raise Failure(f"mirror link {name} has no topics to fail back")
+        if dry_run:
+            fresh = [topic for topic, state in run.states(wanted).items() if state == "inspecting"]
+            parts = run.beyond(fresh)
+            run.detach(fresh)
+            output.table([_part_row(each) for each in parts], LOST, empty="nothing is to be cut off")
+            return
+        parts = run.compare(wanted)
+        run.save(parts)
+        moved, busy = run.move_groups_back(parts)
+        output.table([_part_row(each) for each in parts], LOST, empty="nothing is to be cut off")
+        run.cut(wanted)
+    if not output.as_json:
+        click.echo(f"{', '.join(wanted)} follow mirror link {name}")
+        if moved:
+            click.echo(f"{moved} committed offsets of groups were moved back")
+        if busy:
+            click.echo(f"groups with members, whose consumers find out themselves: {', '.join(busy)}")
+
+
+def _part_row(part: LostPart) -> dict[str, Any]:
+    return {
+        "topic": part.topic,
+        "partition": part.partition,
+        "common": part.common,
+        "end": part.end,
+        "beyond": part.end - part.common,
+        "saved": UNKNOWN if part.records is None else part.records,
+        "aborted": UNKNOWN if part.records is None else part.aborted,
+        "saved_in": part.saved_in,
+    }
 
 
 @mirror.command("delete")

@@ -16,7 +16,7 @@ from typing import Any
 
 from barnabas.cluster.metadata.declared import MAX_KEY_BYTES, Kind
 from barnabas.cluster.metadata.image import MetadataImage
-from barnabas.config.settings import MIRROR_LINK
+from barnabas.config.mirror_settings import MIRROR_LINK
 from barnabas.errors import KafkaError
 from barnabas.mirror.link import Link
 from barnabas.quota.entities import Entity, Quotas, check_entity, check_quota, encode_entity

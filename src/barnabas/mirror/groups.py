@@ -1,7 +1,8 @@
 """Committed offsets of groups of the source: which of them to commit here. Pure.
 
 Rules
-  1. Only offsets of partitions that are copies are taken. Offsets of a promoted topic are those of its consumers here.
+  1. Only offsets of partitions that follow their source are taken. Offsets of a promoted topic are those of its consumers here; during a
+     failback the offsets of the source may not exist here yet.
   2. An offset never lies past the end of the copy: a consumer there would be out of range, and might begin anew.
   3. What was committed here before is not committed again, so that an idle group writes nothing. An offset that goes back in the source
      goes back here.
@@ -54,6 +55,14 @@ class GroupOffsets:
     def committed(self, group: str, offsets: Mapping[Partition, Committed]) -> None:
         """Remember offsets that were committed here."""
         self._committed.setdefault(group, {}).update(offsets)
+
+    def forget(self, topics: set[str]) -> None:
+        """Commit the offsets of these topics again: a failback changes them here."""
+        if topics:
+            self._committed = {
+                group: {each: found for each, found in offsets.items() if each[0] not in topics}
+                for group, offsets in self._committed.items()
+            }
 
     def keep(self, groups: set[str]) -> None:
         """Forget all other groups."""

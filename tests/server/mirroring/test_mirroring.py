@@ -6,12 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions
 
 from barnabas.cli.errors import Failure
 from barnabas.client.blocking import BlockingClient
 from barnabas.testing import Broker
 from tests.server.mirroring.clusters import (
+    commit,
+    committed,
+    create,
     create_link,
     ends,
     link,
@@ -20,6 +23,7 @@ from tests.server.mirroring.clusters import (
     wait_equal,
     wait_for_reason,
     write,
+    write_in_transaction,
 )
 from tests.waiting import wait_until
 
@@ -36,24 +40,9 @@ def target() -> Iterator[Broker]:
         yield broker
 
 
-def create(servers: str, name: str, partitions: int = 1, **config: str) -> None:
-    settings = {key.replace("_", "."): value for key, value in config.items()}
-    admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(name, partitions, config=settings)])[name].result()
-
-
 def delete(servers: str, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     admin.delete_topics([name])[name].result()
-
-
-def write_in_transaction(servers: str, topic: str, value: str, *, commit: bool) -> None:
-    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"t-{value}"})
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    producer.produce(topic, value.encode(), partition=0)
-    producer.flush(30)
-    producer.commit_transaction(30) if commit else producer.abort_transaction(30)
 
 
 def read(servers: str, topic: str, count: int) -> list[str]:
@@ -246,19 +235,6 @@ def test_a_copy_is_promoted_without_its_source(source: Broker, target: Broker) -
     promote(ours, ["orders"], now=True)
     write(ours, "orders", ["b"])
     assert read(ours, "orders", 2) == ["a", "b"]
-
-
-def commit(servers: str, group: str, topic: str, offset: int) -> None:
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
-    consumer.close()
-
-
-def committed(servers: str, group: str, topic: str) -> int:
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
-    (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
-    consumer.close()
-    return int(found.offset)
 
 
 def test_groups_go_on_where_they_were(source: Broker, target: Broker) -> None:

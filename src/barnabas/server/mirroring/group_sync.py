@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.client import operations
 from barnabas.client.errors import ClientError
 from barnabas.client.plans import Call
+from barnabas.config.mirror_settings import MIRROR_LINK, MIRROR_STATE
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.groups import WITHOUT_OFFSETS, Committed, GroupOffsets, Partition, summary
+from barnabas.mirror.partition_copy import OF_FAILBACK
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -71,6 +73,8 @@ class GroupSync:
         Raises:
             ClientError: the source does not answer.
         """
+        metadata = self._services.metadata
+        self._offsets.forget({name for name in metadata.topics if metadata.topic_config(name).get(MIRROR_STATE) in OF_FAILBACK})
         await client.run(operations.refresh(client.config, client.cluster, []))
         kept: set[str] = set()
         self._left_out = defaultdict(set)
@@ -143,7 +147,8 @@ class GroupSync:
         }
 
     def _is_copy(self, topic: str) -> bool:
-        return self._services.metadata.topic_config(topic).get("mirror.link") == self._link.name
+        settings = self._services.metadata.topic_config(topic)
+        return settings.get(MIRROR_LINK) == self._link.name and settings.get(MIRROR_STATE) not in OF_FAILBACK
 
     async def _commit(self, group: str, offsets: Mapping[Partition, Committed]) -> dict[Partition, Committed]:
         """Commit offsets here; returns those that were accepted."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from barnabas.client.asynchronous import AsyncClient
+    from barnabas.server.logs.log_start_offsets import LogStartOffsets
     from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
@@ -65,11 +66,21 @@ class SourceFetcher:
     """Fetches from one broker until `close`.
 
     Args:
+        log_start_offsets: writes the checkpoints of a log that is cut.
         lane: the number of this fetcher among those of the same broker.
     """
 
-    def __init__(self, services: Services, link: SourceLink, client: AsyncClient, lane: int, leader: int) -> None:
+    def __init__(
+        self,
+        services: Services,
+        log_start_offsets: LogStartOffsets,
+        link: SourceLink,
+        client: AsyncClient,
+        lane: int,
+        leader: int,
+    ) -> None:
         self._services = services
+        self._log_start_offsets = log_start_offsets
         self._link = link
         self._client = client
         self._lane, self._leader = lane, leader
@@ -138,7 +149,7 @@ class SourceFetcher:
                 current_leader_epoch=epoch,
                 fetch_offset=position,
                 last_fetched_epoch=copy.source_epoch if copy.source_epoch != NO_EPOCH else -1,
-                partition_max_bytes=FETCH_BYTES,
+                partition_max_bytes=copy.fetch_bytes or FETCH_BYTES,
             )
             topic = topics.setdefault(name, FetchTopic(topic=name, topic_id=topic_id, partitions=[]))
             topic.partitions = [*topic.partitions, item]
@@ -166,6 +177,8 @@ class SourceFetcher:
                     await asyncio.sleep(0)
             elif step is Step.ASK_RANGE:
                 step = await self._ask_range(copy)
+            if step is Step.CUT:
+                step = await self._cut(copy)
         except KafkaError as error:
             copy.stop(f"{error.code.name}: {error.message or 'the records of the source cannot be taken'}")
             step = Step.STOP
@@ -180,6 +193,23 @@ class SourceFetcher:
         if step is Step.STOP and not was_stopped:
             partition = copy.partition
             logger.error("event=mirror-stopped topic=%s partition=%d reason=%r", partition.topic, partition.index, copy.reason)
+
+    async def _cut(self, copy: PartitionCopy) -> Step:
+        """Cut off what the source does not have. The checkpoints are written before and after, as when a follower is cut."""
+        services, partition = self._services, copy.partition
+        if not copy.may_cut():
+            await self._log_start_offsets.keep([partition.log])
+        rewind = copy.plan_cut()
+        if rewind is not None:
+            await services.loop.run_in_executor(services.io_threads, rewind.run)
+        end = partition.log.log_end_offset
+        count = copy.cut(rewind)
+        if not count:
+            return Step.WAIT
+        logger.warning("event=mirror-log-cut topic=%s partition=%d end_before=%d end=%d offsets=%d",
+                       partition.topic, partition.index, end, partition.log.log_end_offset, count)  # fmt: skip
+        await self._log_start_offsets.keep([partition.log])
+        return Step.FETCH
 
     async def _ask_range(self, copy: PartitionCopy) -> Step:
         """Ask for the log of a partition whose position is outside of it."""
