@@ -106,9 +106,9 @@ class LinkRunner:
         return found
 
     def _refused_now(self) -> dict[str, str]:
-        """The refused topics whose settings have not changed since."""
+        """The refused topics whose settings were not set again since."""
         config = self._services.metadata.topic_config
-        return {topic: reason for topic, (reason, settings) in self._refused.items() if config(topic) == settings}
+        return {topic: reason for topic, (reason, settings) in self._refused.items() if config(topic) is settings}
 
     # For the fetchers
 
