@@ -113,7 +113,7 @@ def _compare_compacted(theirs: dict[int, Stored], ours: dict[int, Stored], later
 
 
 def _identity(header: BatchHeader) -> tuple[int, ...]:
-    """What compaction keeps of a batch."""
+    """The fields of a batch that compaction keeps."""
     return header.last_offset, header.producer_id, header.producer_epoch, header.base_sequence, header.attributes & KEPT_BITS
 
 

@@ -43,7 +43,7 @@ class Differ:
         self.dumped = 0  # of them, as the dump tool shows them
 
     def compare_prefix(self, partitions: Iterable[Partition]) -> None:
-        """Compare what the copies have now, while both clusters are at work.
+        """Compare the present contents of the copies, while both clusters are at work.
 
         Raises:
             Unequal: a copy has something else than its source.
@@ -80,7 +80,7 @@ class Differ:
         return found
 
     def compare_dumps(self, partitions: Sequence[Partition], bounds: Mapping[Partition, tuple[int, int]]) -> None:
-        """Compare what Kafka's dump tool shows of the files; the brokers must have stopped.
+        """Compare the output of Kafka's dump tool for all files; the brokers must have stopped.
 
         Args:
             bounds: start and end of each partition, as `bounds` gave them before the brokers stopped.

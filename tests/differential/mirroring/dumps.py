@@ -12,7 +12,7 @@ from tests.differential.mirroring.stored import Unequal
 
 BATCH = re.compile(r"baseOffset: (?P<first>\d+) lastOffset: (?P<last>\d+) .*isvalid: (?P<valid>true|false)")
 RECORD = re.compile(r"\| offset: (?P<offset>\d+) ")
-OF_ITS_PLACE = re.compile(r" (?:partitionLeaderEpoch|position): -?\d+")  # what a copy need not have as its source
+OF_ITS_PLACE = re.compile(r" (?:partitionLeaderEpoch|position): -?\d+")  # a copy has its own
 HARMLESS = re.compile(r"Dumping |Log starting offset: |Snapshot end offset: |.* is empty\.$|offset: \d+ position: \d+$|"
                       r"timestamp: -?\d+ offset: \d+$|version: 0 producerId: |producerId: |$")  # fmt: skip
 TIMEOUT_S = 240.0
@@ -20,7 +20,7 @@ FILES_AT_ONCE = 400
 
 
 class Dumped:
-    """What the tool says of the files of one partition: each batch and each record, by offset, without what is of its place."""
+    """The output of the tool for one partition: each batch and each record by offset, without position and leader epoch."""
 
     def __init__(self) -> None:
         self.batches: dict[tuple[int, int], str] = {}  # by first and last offset
@@ -52,7 +52,7 @@ class Dumped:
 
 
 def dump(folders: Sequence[Path]) -> dict[Path, Dumped]:
-    """What the tool says of the segments and indexes of partitions, by folder. The brokers must not change the files meanwhile.
+    """The output of the tool for the segments and indexes of partitions, by folder. The brokers must not change the files meanwhile.
 
     Raises:
         Unequal: the tool finds a fault in a file.

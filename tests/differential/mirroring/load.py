@@ -1,4 +1,4 @@
-"""What happens in a source while it is copied: idempotent and transactional writers, keys that repeat, deletions, more partitions.
+"""The work of a source while it is copied: idempotent and transactional writers, keys that repeat, deletions, more partitions.
 
 Each writer is a thread. `pause` stops all of them when what they have sent is answered, so that both clusters can be compared as a whole.
 """
@@ -45,7 +45,7 @@ TRANSACTION_MS = 60_000
 
 
 class Ledger:
-    """What writers were told: values by topic, partition and offset."""
+    """The answers to writers: values by topic, partition and offset."""
 
     def __init__(self) -> None:
         self.acknowledged: dict[tuple[str, int], dict[int, bytes]] = defaultdict(dict)
@@ -144,7 +144,7 @@ class Load:
                 self._is_paused = False
                 self._state.notify_all()
 
-    # What an administrator does
+    # The administrator
 
     def delete_records(self, rng: random.Random, topic: str = PLAIN) -> None:
         """Delete up to half of the records of a partition."""

@@ -59,7 +59,7 @@ def split(where: str, data: bytes) -> Iterator[Stored]:
 
 
 def on_wire(client: BlockingClient, topic: str, partition: int, end: int | None = None) -> PartitionLog:
-    """What a client reads from the leader, uncommitted records included, up to `end` or the high watermark.
+    """The batches that a client reads from the leader, uncommitted records included, up to `end` or the high watermark.
 
     Raises:
         Unequal: batches overlap, or a checksum is wrong.
@@ -83,7 +83,7 @@ def on_wire(client: BlockingClient, topic: str, partition: int, end: int | None 
 
 
 def in_folder(folder: Path) -> PartitionLog:
-    """What the segments of a partition have, as [first base offset, end of the last batch).
+    """The batches in the segments of a partition, as [first base offset, end of the last batch).
 
     Raises:
         Unequal: batches overlap for longer than the cleaner needs to replace segments, or a checksum is wrong.
