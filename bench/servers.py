@@ -102,6 +102,10 @@ class Barnabas:
         assert self._folder is not None
         return self._folder / "data"
 
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.address[0]}:{self.address[1]}"
+
     def _settings(self, port: int) -> dict[str, str]:
         return {**CONFIG, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
 
