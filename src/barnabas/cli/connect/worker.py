@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from barnabas.web.service import ServiceEntry
 
 ENGINE_DATA_SETTING = "engine.data.dir"
-WARM = {"engine.runner.warm.ms": "60000"}  # who starts a worker is about to create a connector
+WARM = {"engine.runner.warm.ms": "60000"}  # a worker starts shortly before its first connector
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8083
 DEFAULT = f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
 LISTENER_OPTION = click.option(
