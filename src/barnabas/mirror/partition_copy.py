@@ -359,7 +359,7 @@ class PartitionCopy:
             if partition.closed or self.is_drained:
                 return
             first = log.log_end_offset
-            self.source_epoch = read_header(piece).partition_leader_epoch
+            self.source_epoch = last_leader_epoch(piece)
             set_leader_epoch(piece, partition.leader_epoch)
             try:
                 log.appender.append_as_follower(piece, now_ms=now_ms)
@@ -445,6 +445,14 @@ class PartitionCopy:
             producer_id_end=max((producer.producer_id + 1 for producer in log.reader.producers()), default=0),
             common_offset=self.common_offset,
         )
+
+
+def last_leader_epoch(records: memoryview) -> int:
+    """The leader epoch of the last batch; `records` are whole batches. One answer may have batches of several epochs."""
+    position = 0
+    while (following := position + int.from_bytes(records[position + 8 : position + 12], "big") + LENGTH_OVERHEAD) < len(records):
+        position = following
+    return read_header(records, position).partition_leader_epoch
 
 
 def pieces(records: memoryview) -> Iterator[memoryview]:
