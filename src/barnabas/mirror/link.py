@@ -11,7 +11,15 @@ from barnabas.client.config import ClientConfig
 from barnabas.config import definitions
 
 FETCH_BYTES = 4 << 20  # of one answer; with 50 ms of distance this is 80 MB/s for each request in flight
-PATTERN_KEYS = ("topics", "topics.exclude", "groups", "groups.exclude", "acls.principals", "acls.principals.exclude")
+PATTERN_KEYS = (
+    "topics",
+    "topics.exclude",
+    "groups",
+    "groups.exclude",
+    "acls.principals",
+    "acls.principals.exclude",
+    "users.exclude",
+)
 CLIENT_KEYS = ("bootstrap.servers", "security.protocol")
 SCHEMAS_TOPIC = "_schemas"  # of schema registries
 CLIENT_PREFIXES = ("sasl.", "ssl.")
@@ -62,6 +70,10 @@ class Link(Struct, frozen=True):
     def copies_acls_of(self, principal: str) -> bool:
         """Whether the link copies ACLs of a principal, such as User:alice."""
         return self._takes("acls.principals", principal)
+
+    def copies_user(self, user: str) -> bool:
+        """Whether the link copies a SCRAM user."""
+        return not any(matches(user) for matches in self.patterns["users.exclude"])
 
     @property
     def prefix(self) -> str:
