@@ -10,7 +10,13 @@ from msgspec import Struct
 from barnabas.client.config import ClientConfig
 from barnabas.config import definitions
 
-FETCH_BYTES = 4 << 20  # of one answer; with 50 ms of distance this is 80 MB/s for each request in flight
+LEAST_FETCH_BYTES, FIRST_FETCH_BYTES = (
+    128 << 10,
+    1 << 20,
+)  # of one answer; on a slow line it must not take longer than the timeout
+MOST_FETCH_BYTES = (
+    48 << 20
+)  # below fetch.max.bytes of brokers; the answer is appended while it arrives, so no memory is needed for it
 PATTERN_KEYS = ("topics", "topics.exclude", "groups", "groups.exclude")
 CLIENT_KEYS = ("bootstrap.servers", "security.protocol")
 CLIENT_PREFIXES = ("sasl.", "ssl.")
@@ -70,8 +76,8 @@ class Link(Struct, frozen=True):
                 **options,
                 "client.id": f"barnabas-mirror-{self.name}",
                 "default.api.timeout.ms": "10000",
-                "request.timeout.ms": "10000",
+                "request.timeout.ms": "30000",
                 "metadata.max.age.ms": str(self.refresh_s * 1000),
-                "max.partition.fetch.bytes": str(FETCH_BYTES),
+                "max.partition.fetch.bytes": str(FIRST_FETCH_BYTES),
             }
         )

@@ -100,6 +100,11 @@ class PartitionCopy:
         return not self._is_compared and self.partition.log.log_end_offset > self.partition.log.log_start_offset
 
     @property
+    def is_behind(self) -> bool:
+        """Whether the source is known to have records that are not here."""
+        return self.source_end > self.partition.log.log_end_offset
+
+    @property
     def wants_records(self) -> bool:
         """Whether the partition should be fetched now."""
         partition = self.partition
@@ -126,6 +131,8 @@ class PartitionCopy:
         if answer.has_diverged:
             return self._stop("the source has lost records that are here (an unclean election)")
         self.reason = ""
+        if not self.is_behind:
+            self.caught_up_ms = now_ms  # a session leaves out partitions without news
         self.source_end = answer.high_watermark
         self.source_start = max(self.source_start, answer.log_start_offset)
         if self._must_compare:
