@@ -82,8 +82,7 @@ def stream(answer: FetchResponse, version: int, sizes: list[int], *, cut: int = 
 
 def answer_of(version: int, *partitions: PartitionData) -> FetchResponse:
     topic = FetchableTopicResponse(topic="orders", topic_id=TOPIC_ID, partitions=partitions)
-    session = {"error_code": 0, "session_id": 9} if version >= 7 else {}
-    return FetchResponse(throttle_time_ms=3, responses=[topic], **session)
+    return FetchResponse(throttle_time_ms=3, responses=[topic], session_id=9 if version >= 7 else 0)
 
 
 def batches(*sizes: int) -> bytes:

@@ -14,6 +14,7 @@ from barnabas.server.fetching.session_cache import FetchSessionCache
 
 A, B, C = ("orders", 0), ("orders", 1), ("bills", 0)
 IDS = {"orders": UUID(int=1), "bills": UUID(int=2)}
+NAMES: dict[str | UUID, str] = {topic_id: name for name, topic_id in IDS.items()}
 
 
 def at(key: tuple[str, int], offset: int, topic_id: UUID | None = None) -> Wanted:
@@ -119,8 +120,7 @@ def test_the_source_always_knows_what_is_wanted(rounds: list[tuple[list[tuple[tu
         context = cache.open(request, 17, 0)
         assert context.error == 0
         found = context.named if context.session is None else list(context.session.partitions.values())
-        names = {topic_id: name for name, topic_id in IDS.items()}
-        assert {(names[each.topic], each.index): each.fetch_offset for each in found} == wanted
+        assert {(NAMES[each.topic], each.index): each.fetch_offset for each in found} == wanted
         if is_lost:
             session.restart()
         else:
