@@ -73,13 +73,15 @@ class Pair:
         return step
 
     def answer(self, asked: int, max_bytes: int = 2**20) -> SourceAnswer:
+        """The source's answer to a fetch, as a broker gives it to a consumer that tells the epoch of its last batch."""
         log = self.source.log
         try:
+            has_diverged = self.source.diverging_epoch(self.copy.source_epoch, asked) is not None
             region = self.source.read(asked, max_bytes, minimum_one=True)
         except KafkaError as error:
             return SourceAnswer(error.code, -1, -1, b"")
         data = b"" if region is None else log.files.pread(region.fileno, region.size, region.position)
-        return SourceAnswer(ErrorCode.NONE, self.source.high_watermark, log.log_start_offset, data)
+        return SourceAnswer(ErrorCode.NONE, self.source.high_watermark, log.log_start_offset, data, has_diverged)
 
     def rounds(self, most: int = 20) -> None:
         """Fetch until the copy has everything."""
@@ -95,6 +97,10 @@ class Pair:
         found = [f"{at}: {theirs.get(at)!r} became {ours.get(at)!r}" for at in sorted(theirs.keys() | ours.keys())
                  if theirs.get(at) != ours.get(at)]  # fmt: skip
         return found
+
+    def restart_source(self) -> None:
+        """Another broker leads the source, in the next epoch, with the same log."""
+        self.source = LeaderPartition(self.source.log, leader_id=3, leader_epoch=self.source.leader_epoch + 1)
 
     def restart_copy(self) -> None:
         """Another broker leads the copy: the log is the same, what the leader knew is gone."""

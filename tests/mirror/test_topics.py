@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 
 from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, PartitionState, Topic
-from barnabas.config.settings import check_link, check_mirror
+from barnabas.config.mirror_settings import check_mirror
+from barnabas.config.settings import check_link
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.link import Link
 from barnabas.mirror.topics import ANOTHER_ID, SourceTopic, changed_settings, plan, settings_for_copy

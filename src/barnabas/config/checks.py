@@ -99,6 +99,20 @@ class Patterns:
         return "regular expressions"
 
 
+class Ends:
+    """End offsets of partitions, as partition:offset."""
+
+    def __call__(self, key: str, value: Value) -> None:
+        assert isinstance(value, tuple)
+        for word in value:
+            partition, _, offset = word.partition(":")
+            if not is_number(partition) or not is_number(offset):
+                raise ConfigError(key, word, str(self))
+
+    def __str__(self) -> str:
+        return "partition:offset, ..."
+
+
 class Servers:
     """Addresses as host:port."""
 

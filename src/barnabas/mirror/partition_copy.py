@@ -11,6 +11,10 @@ Rules
      at the same offsets stops, and nothing is cut: a person must decide.
   4. The log start follows that of the source, up to the high watermark here.
   5. A copy that is promoted takes no more from its source once it is drained. Then it ends open transactions by markers of its own.
+  6. In a failback the offset is searched up to which both logs are the same (`CommonPoint`). While the topic's state is `truncating`, the
+     records from there on are cut off (`plan_cut`, `cut`). A log that was cut takes nothing before the next leader epoch: by that epoch,
+     replicas that were away and consumers learn of the cut. The topic's state `comparing` is set before, so nothing else is written here
+     in the meantime.
 """
 
 from __future__ import annotations
@@ -19,8 +23,10 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
+from barnabas.config.mirror_settings import COMPARING, INSPECTING, PROMOTING, PROMOTING_NOW, TRUNCATING
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
+from barnabas.mirror.common_point import NO_LIMIT, READ_BYTES, CommonPoint
 from barnabas.mirror.status import PartitionStatus
 from barnabas.protocol.records.batch_header import (
     HEADER_SIZE,
@@ -32,21 +38,27 @@ from barnabas.protocol.records.batch_header import (
 from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.storage.log.appender import LogAppender
 from barnabas.storage.markers import marker_batch
+from barnabas.storage.producer_rewind import ProducerRewind
 from barnabas.storage.replicated_batches import set_leader_epoch
 
-NO_EPOCH = UNKNOWN = -1
+NO_EPOCH = UNKNOWN = NO_POSITION = -1
 PIECE_BYTES = 512 * 1024  # appended before the loop gets a turn
-MIRRORING, PROMOTING, PROMOTING_NOW = "mirroring", "promoting", "promoting-now"  # values of mirror.state
+OF_FAILBACK = frozenset({INSPECTING, COMPARING, TRUNCATING})  # values of mirror.state
 
 
 class SourceAnswer(NamedTuple):
-    """The part of the source's answer about one partition."""
+    """The part of the source's answer about one partition.
+
+    Args:
+        is_limited: other partitions have records in the answer. So it may have left no room for those of this one.
+    """
 
     error: ErrorCode
     high_watermark: int
     log_start_offset: int
     records: Buffer
     has_diverged: bool = False
+    is_limited: bool = False
 
 
 class Step(Enum):
@@ -57,6 +69,7 @@ class Step(Enum):
     FIND_LEADER = "find leader"  # read the metadata of the source again
     ASK_RANGE = "ask range"  # ask the source for its log start and end offsets, and pass them to `receive_range`
     WAIT = "wait"
+    CUT = "cut"  # run `cut` with the rewind of `plan_cut`
     STOP = "stop"  # `reason` says why; a person must act
 
 
@@ -79,6 +92,11 @@ class PartitionCopy:
         self._is_asked_since_promotion = False
         self._skip_to = 0  # the log of the source began here, past the end of the copy
         self._is_ended = False  # open transactions were ended
+        # Of a failback
+        self.common_offset = UNKNOWN  # both logs are the same below it
+        self._search: CommonPoint | None = None
+        self._cut_in_epoch = NO_EPOCH
+        self._state = self.state
 
     # Fetching
 
@@ -90,8 +108,10 @@ class PartitionCopy:
     def position(self) -> int:
         """The offset to fetch next."""
         log = self.partition.log
-        if self._must_compare:
-            return log.log_end_offset - 1
+        if self._search is not None:
+            return self._search.position
+        if self._must_compare or self.state in OF_FAILBACK:
+            return max(log.log_end_offset - 1, 0)
         return max(log.log_end_offset, self._skip_to)
 
     @property
@@ -108,12 +128,32 @@ class PartitionCopy:
     def wants_records(self) -> bool:
         """Whether the partition should be fetched now."""
         partition = self.partition
+        if self.state != self._state:
+            self._begin_state()
         if partition.closed or self.is_stopped or self.is_drained:
+            return False
+        if self.state in OF_FAILBACK:
+            return not self.has_compared or self.must_cut
+        if self._cut_in_epoch >= partition.leader_epoch:
+            self.reason = "waits for the next leader epoch"
             return False
         if partition.is_under_min_isr:
             self.reason = "fewer than min.insync.replicas are in sync here"
             return False
         return True
+
+    def _begin_state(self) -> None:
+        """The state of the topic has changed: begin a failback, or follow the source after it."""
+        if self.state in OF_FAILBACK or self._state in OF_FAILBACK:
+            self.is_stopped = self._is_compared = False
+            self.reason, self._search, self._skip_to, self.source_epoch = "", None, 0, NO_EPOCH
+            self.common_offset = self.common_offset if self.state == TRUNCATING else UNKNOWN
+        self._state = self.state
+
+    @property
+    def fetch_bytes(self) -> int | None:
+        """The number of bytes that the next fetch needs; None for as many as possible."""
+        return None if self._search is None else self._search.probe_bytes
 
     def receive(self, asked: int, answer: SourceAnswer, now_ms: int) -> Step:
         """Apply an answer, except for its records, which `take` appends.
@@ -135,6 +175,10 @@ class PartitionCopy:
             self.caught_up_ms = now_ms  # a session leaves out partitions without news
         self.source_end = answer.high_watermark
         self.source_start = max(self.source_start, answer.log_start_offset)
+        if answer.is_limited and not len(answer.records) and asked < answer.high_watermark:
+            return Step.FETCH
+        if self.state in OF_FAILBACK:
+            return self._look_for_common_point(asked, answer.records)
         if self._must_compare:
             return self._compare(answer.records)
         if self.state == PROMOTING:
@@ -184,12 +228,124 @@ class PartitionCopy:
         """The log of the source is [start, end), and the position lies outside of it."""
         log = self.partition.log
         self.source_start, self.source_end = start, end
+        if self.state in OF_FAILBACK:
+            return self._look_for_common_point(NO_POSITION, b"")
         if start > log.log_end_offset - 1:
             self._is_compared, self._skip_to = True, start
             return Step.FETCH
         if end < log.log_end_offset:
             return self._stop(f"the source ends at {end}, before the copy: it has lost records or was made again")
         return Step.WAIT
+
+    # Failback
+
+    @property
+    def has_compared(self) -> bool:
+        """Whether `common_offset` is known, for the log as it is."""
+        return self.common_offset != UNKNOWN
+
+    @property
+    def must_cut(self) -> bool:
+        """Whether the log has records from the common offset on that must be cut off."""
+        return self.state == TRUNCATING and self.has_compared and self.common_offset < self.partition.log.log_end_offset
+
+    def _look_for_common_point(self, asked: int, records: Buffer) -> Step:
+        """Go on with the search after an answer of the source; `asked` is NO_POSITION after its range alone."""
+        if self.must_cut:
+            return Step.CUT
+        log = self.partition.log
+        if self._search is None:
+            self._search = CommonPoint(
+                self._read_here,
+                start=log.log_start_offset,
+                end=log.log_end_offset,
+                source_start=self.source_start,
+                source_end=self.source_end,
+                limit=self._promoted_end(),
+                is_compacted="compact" in log.config.cleanup_policy,
+            )
+        else:
+            self._search.begins_at(self.source_start)
+        search = self._search
+        if not search.is_done and search.position == asked and self._is_usable(records):
+            search.receive(records)
+        if search.is_done:
+            self.common_offset, self._search = search.offset, None
+            return Step.CUT if self.must_cut else Step.WAIT
+        return Step.FETCH
+
+    def _is_usable(self, records: Buffer) -> bool:
+        """Whether the answer has a whole batch, or shows that there is none."""
+        size = len(records)
+        return not size or (size >= HEADER_SIZE and read_header(records).size <= size)
+
+    def _promoted_end(self) -> int:
+        """The end of the source when it was promoted; NO_LIMIT if it does not tell."""
+        for each in self.partition.log.config.mirror_source_promoted_ends:
+            partition, _, end = each.partition(":")
+            if partition == str(self.partition.index):
+                return int(end)
+        return NO_LIMIT
+
+    def _read_here(self, offset: int) -> Buffer:
+        log = self.partition.log
+        if offset >= log.log_end_offset:
+            return b""
+        offset = max(offset, log.log_start_offset)
+        region = log.reader.read(offset, READ_BYTES, limit_offset=log.log_end_offset, minimum_one=True)
+        return b"" if region is None else log.files.pread(region.fileno, region.size, region.position)
+
+    @property
+    def _new_start(self) -> int | None:
+        """The offset at which the log starts again empty, if it cannot be cut at the common offset: the records before are not here, or
+        compaction has removed some of them in favour of records that are cut off."""
+        log = self.partition.log
+        if self.common_offset < max(log.log_start_offset, log.cleaned_end):
+            return max(self.source_start, 0)
+        return None
+
+    def may_cut(self) -> bool:
+        """Whether the log can be cut now. If not, its checkpoints must be written first, or a swap of segments must end."""
+        log, start = self.partition.log, self._new_start
+        if log.is_swapping:
+            return False
+        lowest = self.common_offset if start is None else min(log.log_start_offset, start)
+        return log.truncator.may_cut(lowest)
+
+    def plan_cut(self) -> ProducerRewind | None:
+        """The slow part of `cut`, for a thread; None if there is none."""
+        return self.partition.log.truncator.plan_truncation(self.common_offset) if self._new_start is None else None
+
+    def cut(self, rewind: ProducerRewind | None) -> int:
+        """Cut the log at the common offset; returns by how many offsets. 0 if the log or its role has changed since it was planned.
+
+        Raises:
+            LogDirFailed: the disk does not work.
+        """
+        partition, log = self.partition, self.partition.log
+        if partition.closed or not self.must_cut or not self.may_cut():
+            return 0
+        if rewind is not None and not log.truncator.still_holds(rewind):
+            return 0
+        end, start = log.log_end_offset, self._new_start
+        count = end - max(self.common_offset, log.log_start_offset)
+        partition.cut_log(self.common_offset, rewind, start_again_at=start)
+        self.common_offset = log.log_end_offset
+        self._cut_in_epoch = partition.leader_epoch
+        return count
+
+    def _failback_state(self) -> str:
+        """The state for the status: inspected, compared or truncated once the next step of the failback may follow."""
+        partition = self.partition
+        if not self.has_compared:
+            return self.state
+        is_whole = partition.high_watermark == partition.log.log_end_offset
+        if self.state == TRUNCATING:
+            is_done = not self.must_cut and is_whole and partition.is_followed_exactly and partition.log.is_written_down
+            return "truncated" if is_done else self.state
+        if self.state == INSPECTING:
+            return "inspected"
+        return "compared" if is_whole else self.state
 
     def _stop(self, reason: str) -> Step:
         self.reason, self.is_stopped = reason, True
@@ -215,7 +371,7 @@ class PartitionCopy:
             if partition.closed or self.is_drained:
                 return
             first = log.log_end_offset
-            self.source_epoch = read_header(piece).partition_leader_epoch
+            self.source_epoch = last_leader_epoch(piece)
             set_leader_epoch(piece, partition.leader_epoch)
             try:
                 log.appender.append_as_follower(piece, now_ms=now_ms)
@@ -239,7 +395,7 @@ class PartitionCopy:
     @property
     def is_drained(self) -> bool:
         """Whether the copy takes nothing more, because it is promoted and has what the source had."""
-        if self.state == MIRRORING:
+        if self.state not in {PROMOTING, PROMOTING_NOW}:
             return False
         return self._is_ended or self.state == PROMOTING_NOW
 
@@ -259,7 +415,11 @@ class PartitionCopy:
             StorageError: the disk does not take the markers; the next call continues.
         """
         partition = self.partition
-        if self.state == MIRRORING or self._is_ended or not (self.state == PROMOTING_NOW or self.is_at_source_end):
+        if (
+            self.state not in {PROMOTING, PROMOTING_NOW}
+            or self._is_ended
+            or not (self.state == PROMOTING_NOW or self.is_at_source_end)
+        ):
             return 0
         log, count = partition.log, 0
         for producer in log.reader.producers():
@@ -281,7 +441,9 @@ class PartitionCopy:
         log = self.partition.log
         end = log.log_end_offset
         lag = max(self.source_end - end, 0) if self.source_end >= 0 else UNKNOWN
-        state = self.state if not self.is_stopped else "stopped"
+        state = self._failback_state() if self.state in OF_FAILBACK else self.state
+        if self.is_stopped:
+            state = "stopped"
         return PartitionStatus(
             topic=self.partition.topic,
             partition=self.partition.index,
@@ -293,7 +455,16 @@ class PartitionCopy:
             lag_ms=max(now_ms - self.caught_up_ms, 0) if lag else 0,
             reason=self.reason,
             producer_id_end=max((producer.producer_id + 1 for producer in log.reader.producers()), default=0),
+            common_offset=self.common_offset,
         )
+
+
+def last_leader_epoch(records: memoryview) -> int:
+    """The leader epoch of the last batch; `records` are whole batches. One answer may have batches of several epochs."""
+    position = 0
+    while (following := position + int.from_bytes(records[position + 8 : position + 12], "big") + LENGTH_OVERHEAD) < len(records):
+        position = following
+    return read_header(records, position).partition_leader_epoch
 
 
 def pieces(records: memoryview) -> Iterator[memoryview]:

@@ -81,7 +81,8 @@ class AnswerReceiver:
 
     def partition_ends(self, *, has_diverged: bool) -> None:
         if self._copy is not None and self._step is None and not self._is_closed:
-            self._act(self._copy, self._answer._replace(has_diverged=has_diverged), NO_RECORDS)
+            answer = self._answer._replace(has_diverged=has_diverged, is_limited=self.size > 0)
+            self._act(self._copy, answer, NO_RECORDS)
         if self._key is not None and self._step is not None:
             self.steps[self._key] = self._step
 

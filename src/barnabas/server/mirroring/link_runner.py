@@ -16,19 +16,21 @@ from barnabas.client import operations
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.errors import ClientError, UnsupportedRequest
 from barnabas.errors import KafkaError
-from barnabas.mirror.partition_copy import PartitionCopy
+from barnabas.mirror.partition_copy import OF_FAILBACK, PartitionCopy
 from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, encode
 from barnabas.mirror.topics import ANOTHER_ID, id_text
 from barnabas.protocol.values import NO_LEADER
+from barnabas.server.mirroring.declared_sync import sync_declared
 from barnabas.server.mirroring.group_sync import GroupSync
 from barnabas.server.mirroring.source_fetcher import SourceFetcher
 from barnabas.server.mirroring.topic_sync import sync_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from barnabas.mirror.link import Link
     from barnabas.replication.leader_partition import LeaderPartition
+    from barnabas.server.logs.log_start_offsets import LogStartOffsets
     from barnabas.server.mirroring.group_sync import Coordinators
     from barnabas.server.services import Services
 
@@ -40,8 +42,9 @@ LEAST_BETWEEN_LOOKS_S = 0.2  # at the metadata of the source, if a fetcher asks 
 class LinkRunner:
     """Runs until `close`."""
 
-    def __init__(self, services: Services, coordinators: Coordinators, link: Link) -> None:
+    def __init__(self, services: Services, coordinators: Coordinators, log_start_offsets: LogStartOffsets, link: Link) -> None:
         self.link = link
+        self._log_start_offsets = log_start_offsets
         self._services = services
         config = link.client_config()
         self._client = AsyncClient(config)
@@ -50,8 +53,9 @@ class LinkRunner:
             client.cluster = self._client.cluster  # one client reads the metadata for all
         self._copies: dict[LeaderPartition, PartitionCopy] = {}
         self._fetchers: dict[tuple[int, int], SourceFetcher] = {}
-        self._refused: dict[str, str] = {}
-        self._error = ""
+        self._refused: dict[str, tuple[str, Mapping[str, str]]] = {}  # by topic: why, and the settings that it had here then
+        self._not_followed: dict[str, str] = {}
+        self._error = "no answer of the source yet"
         self._stale = asyncio.Event()
         self._groups = GroupSync(services, coordinators, link)
         self._tasks = [
@@ -94,10 +98,17 @@ class LinkRunner:
     def status(self) -> dict[str, str]:
         """The status as read-only settings of the link: one of the link, and one of each copy that this broker leads."""
         now_ms = self._services.clock.now_ms()
-        found = {LINK_STATUS: encode(LinkStatus("the link is paused" if self.link.is_paused else self._error, self._refused))}
+        error = "the link is paused" if self.link.is_paused else self._error
+        not_followed = {**self._not_followed, **self._groups.not_followed}
+        found = {LINK_STATUS: encode(LinkStatus(error, self._refused_now(), not_followed))}
         for copy in self._copies.values():
             found[f"{PREFIX}{copy.partition.topic}-{copy.partition.index}"] = encode(copy.status(now_ms))
         return found
+
+    def _refused_now(self) -> dict[str, str]:
+        """The refused topics whose settings were not set again since."""
+        config = self._services.metadata.topic_config
+        return {topic: reason for topic, (reason, settings) in self._refused.items() if config(topic) is settings}
 
     # For the fetchers
 
@@ -110,7 +121,8 @@ class LinkRunner:
                 continue
             topic = topics.get(partition.topic)
             at = None if topic is None else topic.partitions.get(partition.index)
-            if topic is not None and at is not None and at.leader == leader:
+            is_another = topic is None or id_text(topic.topic_id) != partition.log.config.mirror_source_topic_id
+            if topic is not None and at is not None and at.leader == leader and not is_another:
                 found.append((copy, topic.topic_id, at.leader_epoch))
         return found
 
@@ -163,9 +175,12 @@ class LinkRunner:
     async def _look(self) -> None:
         services, client = self._services, self._client
         if services.controller.is_controller and not self.link.is_paused:
-            self._refused = await sync_topics(services, self.link, client)
+            image = services.metadata
+            refused = await sync_topics(services, self.link, client)
+            self._refused = {topic: (reason, image.topic_config(topic)) for topic, reason in refused.items()}
+            self._not_followed = await sync_declared(services, self.link, client)
         else:
-            self._refused = {}
+            self._refused, self._not_followed = {}, {}
             names = sorted({partition.topic for partition in self._copies})
             await client.run(operations.refresh(client.config, client.cluster, names))
         self._stop_replaced()
@@ -177,6 +192,8 @@ class LinkRunner:
             topic = self._client.cluster.topics.get(partition.topic)
             if topic is None:
                 copy.reason = "the source has no such topic"
+            elif copy.state in OF_FAILBACK and not copy.has_compared:
+                copy.reason = ""  # the controller looks whether it is a copy of the topic here
             elif id_text(topic.topic_id) != partition.log.config.mirror_source_topic_id and not copy.is_stopped:
                 copy.stop(ANOTHER_ID)
                 logger.error(
@@ -195,7 +212,9 @@ class LinkRunner:
         for leader in leaders:
             for lane, client in enumerate(self._lanes):
                 if (lane, leader) not in self._fetchers:
-                    self._fetchers[lane, leader] = SourceFetcher(self._services, self, client, lane, leader)
+                    self._fetchers[lane, leader] = SourceFetcher(
+                        self._services, self._log_start_offsets, self, client, lane, leader
+                    )
         for slot in [slot for slot in self._fetchers if slot[1] not in leaders]:
             closing = self._services.loop.create_task(self._fetchers.pop(slot).close())
             closing.add_done_callback(lambda _: None)

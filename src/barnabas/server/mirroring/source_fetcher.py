@@ -23,10 +23,11 @@ from barnabas.client.errors import ClientError
 from barnabas.client.operations import LAST_VERSION_WITH_NAMES
 from barnabas.client.plans import Call
 from barnabas.client.streamed_fetch import FIRST_VERSION, FetchStream
-from barnabas.errors import ErrorCode
+from barnabas.config.mirror_settings import MIRRORING
+from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.mirror.fetch_times import FetchTimes, Part
 from barnabas.mirror.link import FIRST_FETCH_BYTES, LEAST_FETCH_BYTES, MOST_FETCH_BYTES
-from barnabas.mirror.partition_copy import MIRRORING, NO_EPOCH, PartitionCopy, SourceAnswer, Step
+from barnabas.mirror.partition_copy import NO_EPOCH, PartitionCopy, SourceAnswer, Step
 from barnabas.mirror.source_session import Key, SourceSession, Wanted
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.server.mirroring.answer_receiver import NO_RECORDS, AnswerReceiver
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from barnabas.client.asynchronous import AsyncClient
+    from barnabas.server.logs.log_start_offsets import LogStartOffsets
     from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
@@ -75,11 +77,21 @@ class SourceFetcher:
     """Fetches from one broker until `close`.
 
     Args:
+        log_start_offsets: writes the checkpoints of a log that is cut.
         lane: the number of this fetcher among those of the same broker.
     """
 
-    def __init__(self, services: Services, link: SourceLink, client: AsyncClient, lane: int, leader: int) -> None:
+    def __init__(
+        self,
+        services: Services,
+        log_start_offsets: LogStartOffsets,
+        link: SourceLink,
+        client: AsyncClient,
+        lane: int,
+        leader: int,
+    ) -> None:
         self._services = services
+        self._log_start_offsets = log_start_offsets
         self._link = link
         self._client = client
         self._lane, self._leader = lane, leader
@@ -161,7 +173,7 @@ class SourceFetcher:
             self._session.leave(key)
             return
         source_epoch = copy.source_epoch if copy.source_epoch != NO_EPOCH else -1
-        self._session.ask(key, Wanted(topic_id, epoch, copy.position, source_epoch, MOST_FETCH_BYTES))
+        self._session.ask(key, Wanted(topic_id, epoch, copy.position, source_epoch, copy.fetch_bytes or MOST_FETCH_BYTES))
 
     # One request
 
@@ -194,7 +206,7 @@ class SourceFetcher:
         if receiver.failure is None:
             for key in (*named, *special):
                 if key not in steps and key in self._copies:
-                    steps[key] = self._nothing_new(self._copies[key][0])
+                    steps[key] = self._nothing_new(self._copies[key][0], is_limited=receiver.size > 0)
         for key, step in steps.items():
             await self._follow(key, step)
         if receiver.failure is not None:
@@ -213,16 +225,26 @@ class SourceFetcher:
         self._link.look_again()
         await self._pause(REST_S, Part.ERROR)
 
-    def _nothing_new(self, copy: PartitionCopy) -> Step:
+    def _nothing_new(self, copy: PartitionCopy, *, is_limited: bool) -> Step:
         """An answer of a session leaves out a partition without news."""
-        answer = SourceAnswer(ErrorCode.NONE, copy.source_end, copy.source_start, NO_RECORDS)
+        answer = SourceAnswer(ErrorCode.NONE, copy.source_end, copy.source_start, NO_RECORDS, is_limited=is_limited)
         return copy.receive(copy.position, answer, self._services.clock.now_ms())
 
     async def _follow(self, key: Key, step: Step) -> None:
         """Do the step of a partition, and ask for it again."""
         copy = self._copies[key][0]
-        if step is Step.ASK_RANGE:
-            step = await self._ask_range(copy)
+        try:
+            if step is Step.ASK_RANGE:
+                step = await self._ask_range(copy)
+            if step is Step.CUT:
+                step = await self._cut(copy)
+        except KafkaError as error:
+            copy.stop(f"{error.code.name}: {error.message or 'the log cannot be cut'}")
+            step = Step.STOP
+        except StorageError as error:
+            self._services.faults.report(error)
+            copy.reason = "the disk does not take the records"
+            step = Step.WAIT
         if step in {Step.FIND_LEADER, Step.WAIT}:
             self._resting[copy] = self._services.loop.time() + REST_S
         if step is Step.FIND_LEADER:
@@ -248,6 +270,23 @@ class SourceFetcher:
         if receiver.size >= LEAST_MEASURED_BYTES and now_s > first_s:
             wanted = int(receiver.size / (now_s - first_s) * ANSWER_S)
             self._answer_bytes = min(max(wanted, LEAST_FETCH_BYTES), MOST_FETCH_BYTES)
+
+    async def _cut(self, copy: PartitionCopy) -> Step:
+        """Cut off what the source does not have. The checkpoints are written before and after, as when a follower is cut."""
+        services, partition = self._services, copy.partition
+        if not copy.may_cut():
+            await self._log_start_offsets.keep([partition.log])
+        rewind = copy.plan_cut()
+        if rewind is not None:
+            await services.loop.run_in_executor(services.io_threads, rewind.run)
+        end = partition.log.log_end_offset
+        count = copy.cut(rewind)
+        if not count:
+            return Step.WAIT
+        logger.warning("event=mirror-log-cut topic=%s partition=%d end_before=%d end=%d offsets=%d",
+                       partition.topic, partition.index, end, partition.log.log_end_offset, count)  # fmt: skip
+        await self._log_start_offsets.keep([partition.log])
+        return Step.FETCH
 
     async def _ask_range(self, copy: PartitionCopy) -> Step:
         """Ask for the log of a partition whose position is outside of it."""

@@ -9,6 +9,7 @@ from barnabas.client import operations
 from barnabas.client.plans import Call
 from barnabas.cluster.planning.configs import AlterOperation, ResourceChange
 from barnabas.cluster.planning.topics import MorePartitions, NewTopic
+from barnabas.config.mirror_settings import COMPARING, INSPECTING, MIRROR_LINK, MIRROR_STATE
 from barnabas.errors import ErrorCode
 from barnabas.mirror import topics as planning
 from barnabas.mirror.topics import SourceTopic
@@ -42,6 +43,7 @@ async def sync_topics(services: Services, link: Link, client: AsyncClient) -> di
     }
     changes = planning.plan(link, source, services.metadata)
     refused = dict(changes.refused)
+    refused.update(await _adopt(services, client, changes.adopt))
     for start in range(0, len(changes.create), TOPICS_AT_ONCE):
         refused.update(await _create(services, link, client, changes.create[start : start + TOPICS_AT_ONCE]))
     if changes.grow:
@@ -54,12 +56,33 @@ async def sync_topics(services: Services, link: Link, client: AsyncClient) -> di
     return refused
 
 
+async def _adopt(services: Services, client: AsyncClient, topics: tuple[SourceTopic, ...]) -> dict[str, str]:
+    """Tie topics in a failback to those of the source; returns the reasons why some cannot be."""
+    refused: dict[str, str] = {}
+    changes = []
+    for start in range(0, len(topics), TOPICS_AT_ONCE):
+        some = topics[start : start + TOPICS_AT_ONCE]
+        theirs = await _settings(client, [topic.name for topic in some])
+        for topic in some:
+            found = planning.adoption(topic, theirs.get(topic.name, {}), services.metadata)
+            if isinstance(found, str):
+                refused[topic.name] = found
+            else:
+                sets = [(key, AlterOperation.SET, value) for key, value in found.items()]
+                changes.append(ResourceChange(ResourceType.TOPIC, topic.name, sets, by_link=True))
+    if changes:
+        for change, error in zip(changes, await services.controller.alter_configs(changes), strict=True):
+            if error is not None:
+                refused[change.name] = str(error)
+    return refused
+
+
 async def _create(services: Services, link: Link, client: AsyncClient, topics: tuple[SourceTopic, ...]) -> dict[str, str]:
     theirs = await _settings(client, [topic.name for topic in topics])
     wanted = []
     for topic in topics:
         settings = planning.settings_for_copy(theirs.get(topic.name, {}))
-        settings["mirror.link"] = link.name
+        settings[MIRROR_LINK] = link.name
         if topic.topic_id:
             settings[planning.SOURCE_TOPIC_ID] = topic.topic_id
         wanted.append(NewTopic(topic.name, topic.partitions, link.values["replication.factor"], configs=list(settings.items())))
@@ -74,7 +97,8 @@ async def _create(services: Services, link: Link, client: AsyncClient, topics: t
 
 async def _follow_settings(services: Services, link: Link, client: AsyncClient, source: Mapping[str, SourceTopic]) -> None:
     image = services.metadata
-    copies = [name for name in source if image.topic_config(name).get("mirror.link") == link.name]
+    copies = [name for name in source if image.topic_config(name).get(MIRROR_LINK) == link.name
+              and image.topic_config(name).get(MIRROR_STATE) not in {INSPECTING, COMPARING}]  # fmt: skip
     changes = []
     for start in range(0, len(copies), TOPICS_AT_ONCE):
         theirs = await _settings(client, copies[start : start + TOPICS_AT_ONCE])
