@@ -74,10 +74,12 @@ class PartitionCopy:
     Args:
         partition: the leader of the copy.
         now_ms: the time.
+        source_topic: the name of the topic in the source, if it has another one.
     """
 
-    def __init__(self, partition: LeaderPartition, now_ms: int) -> None:
+    def __init__(self, partition: LeaderPartition, now_ms: int, source_topic: str = "") -> None:
         self.partition = partition
+        self.source_topic = source_topic or partition.topic
         self.source_start = self.source_end = UNKNOWN
         self.source_epoch = NO_EPOCH  # leader epoch in the source of the last batch here
         self.reason = ""  # what holds the copy back
