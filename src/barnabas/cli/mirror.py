@@ -58,6 +58,7 @@ def mirror() -> None:
     metavar="REGEX",
     help="Topics not to copy; repeatable.  [default: __.* and _barnabas.*]",
 )
+@click.option("--prefix", metavar="TEXT", help="The beginning of the names of the copies, such as eu.")
 @click.option("--acls/--no-acls", default=None, help="Follow the ACLs of the copied topics and groups.  [default: no-acls]")
 @click.option("--configs/--no-configs", default=None, help="Follow the settings of the topics.  [default: configs]")
 @click.option("--quotas/--no-quotas", default=None, help="Follow the client quotas.  [default: no-quotas]")
@@ -80,6 +81,7 @@ def create(
     patterns: Sequence[str],
     groups: Sequence[str],
     excluded: Sequence[str],
+    prefix: str | None,
     acls: bool | None,
     configs: bool | None,
     quotas: bool | None,
@@ -103,6 +105,7 @@ def create(
     changes += [Change("topics", Operation.SET, ",".join(patterns))] if patterns else []
     changes += [Change("groups", Operation.SET, ",".join(groups))] if groups else []
     changes += [Change("topics.exclude", Operation.SET, ",".join(excluded))] if excluded else []
+    changes += [Change("cluster.link.prefix", Operation.SET, prefix)] if prefix else []
     for key, wanted in (
         ("sync.topic.acls.enabled", acls),
         ("sync.topic.configs.enabled", configs),

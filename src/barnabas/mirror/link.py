@@ -90,7 +90,7 @@ class Link(Struct, frozen=True):
                 **options,
                 "client.id": f"barnabas-mirror-{self.name}",
                 "default.api.timeout.ms": "10000",
-                "request.timeout.ms": "30000",
+                "request.timeout.ms": "10000",
                 "metadata.max.age.ms": str(self.refresh_s * 1000),
                 "max.partition.fetch.bytes": str(FIRST_FETCH_BYTES),
             }

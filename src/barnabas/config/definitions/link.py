@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.config.checks import Patterns, Servers
+from barnabas.config.checks import Patterns, Servers, TopicPrefix
 from barnabas.config.config_key import ConfigKey, OneOf, at_least, one_of
 from barnabas.config.definitions.columns import (
     BOOLEAN,
@@ -13,6 +13,7 @@ from barnabas.config.definitions.columns import (
     LIST,
     LONG,
     LOW,
+    MAX_LONG,
     MEDIUM,
     PASSWORD,
     STRING,
@@ -26,12 +27,14 @@ KEYS = (
               "Regular expressions for principals whose ACLs are not copied."),
     ConfigKey("bootstrap.servers", LIST, (), Servers(), HIGH, CLUSTER_WIDE, HONOURED,
               "Brokers of the source cluster, as host:port."),
-    ConfigKey("cluster.link.prefix", STRING, "", None, MEDIUM, CLUSTER_WIDE, HONOURED,
+    ConfigKey("cluster.link.prefix", STRING, "", TopicPrefix(), MEDIUM, CLUSTER_WIDE, HONOURED,
               "The beginning of the names of the copies: with eu. the copy of orders is eu.orders. It cannot be changed."),
     ConfigKey("groups", LIST, (".*",), Patterns(), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Regular expressions for the consumer groups whose offsets are copied; a name must match as a whole."),
     ConfigKey("groups.exclude", LIST, ("console-consumer-.*", "connect-.*", "__.*"), Patterns(), LOW, CLUSTER_WIDE, HONOURED,
               "Regular expressions for groups whose offsets are not copied."),
+    ConfigKey("io.max.bytes.per.second", LONG, MAX_LONG, at_least(1), MEDIUM, CLUSTER_WIDE, HONOURED,
+              "Bytes of records per second that each broker here fetches for the link at most."),
     ConfigKey("paused", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, HONOURED,
               "Whether the link fetches nothing for now."),
     ConfigKey("refresh.topics.interval.seconds", LONG, 5, at_least(1), LOW, CLUSTER_WIDE, HONOURED,

@@ -28,6 +28,7 @@ from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.mirror.fetch_times import FetchTimes, Part
 from barnabas.mirror.link import FIRST_FETCH_BYTES, LEAST_FETCH_BYTES, MOST_FETCH_BYTES
 from barnabas.mirror.partition_copy import NO_EPOCH, PartitionCopy, SourceAnswer, Step
+from barnabas.mirror.rate_limit import RateLimit
 from barnabas.mirror.source_session import Key, SourceSession, Wanted
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.server.mirroring.answer_receiver import NO_RECORDS, AnswerReceiver
@@ -55,6 +56,8 @@ OF_SESSION = frozenset(
 
 class SourceLink(Protocol):
     """The parts of a link that a fetcher uses."""
+
+    limit: RateLimit
 
     def copies_at(self, lane: int, leader: int) -> list[tuple[PartitionCopy, UUID, int]]:
         """The copies to fetch now: each with the topic's id and the leader epoch in the source."""
@@ -154,7 +157,7 @@ class SourceFetcher:
         self._scanned_s = now_s
         self._resting = {copy: until_s for copy, until_s in self._resting.items() if until_s > now_s}
         found = {
-            (copy.partition.topic, copy.partition.index): (copy, topic_id, epoch)
+            (copy.source_topic, copy.partition.index): (copy, topic_id, epoch)
             for copy, topic_id, epoch in self._link.copies_at(self._lane, self._leader)
         }
         for key in self._copies.keys() - found.keys():
@@ -178,10 +181,13 @@ class SourceFetcher:
     # One request
 
     async def _fetch(self) -> None:
-        services, session = self._services, self._session
+        services, session, limit = self._services, self._session, self._link.limit
+        if (wait_s := limit.wait_s(services.loop.time())) > 0:
+            await self._pause(wait_s, Part.LIMIT)
+            return
         request, named = session.next_request()
         request.max_wait_ms = int(REST_S * 1000) if self._resting else MAX_WAIT_MS
-        request.min_bytes, request.max_bytes = 1, self._answer_bytes
+        request.min_bytes, request.max_bytes = 1, limit.most(self._answer_bytes)
         is_behind, special = False, []
         for key in session:
             copy = self._copies[key][0]
@@ -196,6 +202,7 @@ class SourceFetcher:
             await self._client.request_streamed(call, stream)
         finally:
             receiver.close()
+            limit.took(receiver.size, services.loop.time())
         self._measure(receiver, began_s, is_behind=is_behind)
         self._link.reached()
         if stream.error_code:
@@ -295,7 +302,7 @@ class SourceFetcher:
             wanted = ListOffsetsPartition(
                 partition_index=copy.partition.index, current_leader_epoch=NO_EPOCH, timestamp=timestamp
             )
-            topics = [ListOffsetsTopic(name=copy.partition.topic, partitions=[wanted])]
+            topics = [ListOffsetsTopic(name=copy.source_topic, partitions=[wanted])]
             answer = await self._client.request(Call(ListOffsetsRequest(replica_id=-1, topics=topics), self._leader))
             item = answer.topics[0].partitions[0]
             if item.error_code:
