@@ -182,6 +182,7 @@ CREATE MACRO __justified(us) AS to_months((us // 2592000000000)::INTEGER) + to_d
   + to_microseconds(us % 86400000000);
 CREATE MACRO justify_interval(a) AS __justified((__months_of(a) * 30 + __days_of(a)) * 86400000000 + __microseconds_of(a));
 CREATE MACRO __similar(a, b) AS regexp_full_match(a, replace(replace(b, '%', '.*'), '_', '.'), 's');
+CREATE MACRO mz_now() AS epoch_ms(now());
 CREATE MACRO uuid_generate_v4() AS uuid();
 CREATE MACRO timeofday() AS strftime(now(), '%a %b %d %H:%M:%S.%f %Y UTC');
 CREATE MACRO pg_column_size(a) AS octet_length(encode(a::VARCHAR))::INTEGER;
