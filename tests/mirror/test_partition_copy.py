@@ -204,16 +204,6 @@ def test_a_damaged_batch_is_not_taken(pair: Pair) -> None:
     assert pair.target.log.log_end_offset == 0
 
 
-def test_a_transaction_whose_end_the_source_deleted_does_not_stay_open(pair: Pair) -> None:
-    pair.write(b"a", producer_id=4, sequence=0, transactional=True)
-    pair.rounds()
-    pair.end(4, commit=True)
-    pair.write(b"b")
-    pair.source.log.truncator.delete_records_before(2)
-    pair.rounds()
-    assert (pair.target.log.log_start_offset, pair.target.last_stable_offset) == (2, 3)
-
-
 def test_errors_of_the_source_are_told(pair: Pair) -> None:
     lost = SourceAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1, b"")
     assert pair.copy.receive(0, lost, NOW_MS) is Step.FIND_LEADER

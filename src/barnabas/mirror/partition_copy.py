@@ -9,8 +9,7 @@ Rules
   2. Only committed batches are copied, because the source shows no others.
   3. Before the first fetch the last batch here is compared with that of the source (`Step.COMPARE`). A copy whose source has other records
      at the same offsets stops, and nothing is cut: a person must decide.
-  4. The log start follows that of the source, up to the high watermark here. A transaction of which nothing is left is no longer open,
-     because its marker may have been deleted in the source before it was copied.
+  4. The log start follows that of the source, up to the high watermark here. A copy whose source begins past its end starts again empty.
   5. A copy that is promoted takes no more from its source once it is drained. Then it ends open transactions by markers of its own.
   6. In a failback the offset is searched up to which both logs are the same (`CommonPoint`). While the topic's state is `truncating`, the
      records from there on are cut off (`plan_cut`, `cut`). A log that was cut takes nothing before the next leader epoch: by that epoch,
@@ -415,7 +414,6 @@ class PartitionCopy:
         if start > partition.log.log_start_offset:
             partition.log.truncator.delete_records_before(start)
             partition.tell_log_start()
-        partition.log.truncator.forget_deleted_transactions()  # each time: another leader may have moved the start
 
     # Promotion
 
