@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Mapping
 
-from confluent_kafka import Consumer
-
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.engine.jobs import Desired, Job, JobState, State
-from barnabas.engine.membership import GROUP
+from barnabas.engine.membership import Member, take_part
 from barnabas.engine.stores import jobs_of, states_of
 
 
@@ -25,23 +24,29 @@ class FakeEngine:
     def __init__(self, bootstrap: str, failing: Mapping[str, str] | None = None) -> None:
         config = ClientConfig.from_options({"bootstrap.servers": bootstrap})
         self._client, self.jobs, self._states = BlockingClient(config), jobs_of(config), states_of(config)
-        self._member = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP})  # so that the group of engines has a member
-        self._member.subscribe(["no-topic"])
         self.failing = dict(failing or {})
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+        self._election = threading.Thread(target=lambda: asyncio.run(self._take_part(config)), daemon=True)
+        self._election.start()
 
     def close(self) -> None:
         self._stopping.set()
         self._thread.join()
-        self._member.close()
+        self._election.join()
         for each in (self._client, self.jobs, self._states):
             each.close()
 
+    async def _take_part(self, config: ClientConfig) -> None:
+        """Be a member of the group of engines."""
+        election = take_part(config, Member("http://127.0.0.1:1", "fake"), lambda _active, _members: None)
+        election.start()
+        await asyncio.to_thread(self._stopping.wait)
+        await election.close()
+
     def _run(self) -> None:
         while not self._stopping.wait(0.05):
-            self._member.poll(0)
             jobs = self.jobs.follow()
 
             def changes(known: Mapping[str, JobState], jobs: Mapping[str, Job] = jobs) -> dict[str, JobState | None]:

@@ -62,7 +62,9 @@ class Pair:
         self.source.append_own(batch, NOW_MS, ending)
 
     def round(self, max_bytes: int = 2**20) -> Step:
-        """One fetch; returns the step after it."""
+        """One fetch; returns the step after it. The broker has written its checkpoints before."""
+        truncator = self.target.log.truncator
+        truncator.start_written(truncator.start_mark)
         asked = self.copy.position
         step = self.copy.receive(asked, self.answer(asked, max_bytes), NOW_MS)
         if step is Step.TAKE:

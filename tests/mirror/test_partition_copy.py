@@ -143,6 +143,33 @@ def test_a_source_that_deleted_records_in_later_epochs_does_not_stop_the_copy(pa
     assert (pair.target.log.log_start_offset, pair.target.log.log_end_offset) == (3, 3)
 
 
+def test_a_transaction_whose_marker_was_deleted_before_it_was_copied_holds_no_reader_back(pair: Pair) -> None:
+    pair.write(b"a", producer_id=9, sequence=0, transactional=True)
+    pair.rounds()
+    pair.end(9, commit=True)
+    pair.write(b"b")
+    pair.source.log.truncator.delete_records_before(2)
+    pair.rounds()
+    pair.round()
+    assert pair.target.last_stable_offset == 3
+    assert pair.copy.status(NOW_MS).state == "mirroring"
+
+
+def test_a_transaction_with_records_past_the_start_stays_open(pair: Pair) -> None:
+    pair.write(b"a", producer_id=9, sequence=0, transactional=True)
+    pair.write(b"b", producer_id=9, sequence=1, transactional=True)
+    pair.write(b"c")
+    pair.rounds()
+    pair.source.log.truncator.delete_records_before(1)
+    pair.rounds()
+    pair.round()
+    assert pair.target.last_stable_offset == 1
+    pair.end(9, commit=False)
+    pair.rounds()
+    assert pair.target.last_stable_offset == 4
+    assert [each.producer_id for each in pair.target.log.reader.aborted_transactions(0, 4)] == [9]
+
+
 def test_a_source_with_other_records_stops_the_copy(pair: Pair) -> None:
     pair.write(b"a", b"b")
     pair.rounds()
@@ -264,3 +291,16 @@ def test_whatever_happens_the_copy_becomes_equal(tmp_path_factory: pytest.TempPa
     assert pair.target.last_stable_offset == pair.source.last_stable_offset
     assert pair.differences() == []
     pair.close()
+
+
+def test_an_answer_without_room_for_a_partition_shows_nothing_about_it(pair: Pair) -> None:
+    """Records of other partitions may fill an answer. That the last batch is missing then does not mean that the source has removed it."""
+    pair.write(b"a")
+    pair.write(b"b")
+    pair.rounds()
+    pair.restart_copy()
+    empty = pair.answer(1)._replace(records=b"", is_limited=True)
+    assert pair.copy.receive(1, empty, NOW_MS) is Step.FETCH
+    assert pair.copy.position == 1  # the last batch is still to be compared
+    assert pair.round() is Step.FETCH
+    assert pair.copy.position == 2

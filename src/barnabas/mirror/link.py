@@ -10,7 +10,9 @@ from msgspec import Struct
 from barnabas.client.config import ClientConfig
 from barnabas.config import definitions
 
-FETCH_BYTES = 4 << 20  # of one answer; with 50 ms of distance this is 80 MB/s for each request in flight
+LEAST_FETCH_BYTES = 128 << 10  # of one answer: on a slow line it must not take longer than the timeout
+FIRST_FETCH_BYTES = 1 << 20
+MOST_FETCH_BYTES = 48 << 20  # below fetch.max.bytes of brokers; an answer is appended while it arrives, so it needs no memory
 PATTERN_KEYS = (
     "topics",
     "topics.exclude",
@@ -102,6 +104,6 @@ class Link(Struct, frozen=True):
                 "default.api.timeout.ms": "10000",
                 "request.timeout.ms": "10000",
                 "metadata.max.age.ms": str(self.refresh_s * 1000),
-                "max.partition.fetch.bytes": str(FETCH_BYTES),
+                "max.partition.fetch.bytes": str(FIRST_FETCH_BYTES),
             }
         )

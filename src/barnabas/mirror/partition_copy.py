@@ -9,7 +9,7 @@ Rules
   2. Only committed batches are copied, because the source shows no others.
   3. Before the first fetch the last batch here is compared with that of the source (`Step.COMPARE`). A copy whose source has other records
      at the same offsets stops, and nothing is cut: a person must decide.
-  4. The log start follows that of the source, up to the high watermark here.
+  4. The log start follows that of the source, up to the high watermark here. A copy whose source begins past its end starts again empty.
   5. A copy that is promoted takes no more from its source once it is drained. Then it ends open transactions by markers of its own.
   6. In a failback the offset is searched up to which both logs are the same (`CommonPoint`). While the topic's state is `truncating`, the
      records from there on are cut off (`plan_cut`, `cut`). A log that was cut takes nothing before the next leader epoch: by that epoch,
@@ -47,13 +47,18 @@ OF_FAILBACK = frozenset({INSPECTING, COMPARING, TRUNCATING})  # values of mirror
 
 
 class SourceAnswer(NamedTuple):
-    """The part of the source's answer about one partition."""
+    """The part of the source's answer about one partition.
+
+    Args:
+        is_limited: other partitions have records in the answer. So it may have left no room for those of this one.
+    """
 
     error: ErrorCode
     high_watermark: int
     log_start_offset: int
     records: Buffer
     has_diverged: bool = False
+    is_limited: bool = False
 
 
 class Step(Enum):
@@ -88,7 +93,6 @@ class PartitionCopy:
         self.caught_up_ms = now_ms
         self._is_compared = False
         self._is_asked_since_promotion = False
-        self._skip_to = 0  # the log of the source began here, past the end of the copy
         self._is_ended = False  # open transactions were ended
         # Of a failback
         self.common_offset = UNKNOWN  # both logs are the same below it
@@ -110,12 +114,17 @@ class PartitionCopy:
             return self._search.position
         if self._must_compare or self.state in OF_FAILBACK:
             return max(log.log_end_offset - 1, 0)
-        return max(log.log_end_offset, self._skip_to)
+        return log.log_end_offset
 
     @property
     def _must_compare(self) -> bool:
         """Whether the last batch here must still be compared with that of the source."""
         return not self._is_compared and self.partition.log.log_end_offset > self.partition.log.log_start_offset
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the source is known to have records that are not here."""
+        return self.source_end > self.partition.log.log_end_offset
 
     @property
     def wants_records(self) -> bool:
@@ -139,7 +148,7 @@ class PartitionCopy:
         """The state of the topic has changed: begin a failback, or follow the source after it."""
         if self.state in OF_FAILBACK or self._state in OF_FAILBACK:
             self.is_stopped = self._is_compared = False
-            self.reason, self._search, self._skip_to, self.source_epoch = "", None, 0, NO_EPOCH
+            self.reason, self._search, self.source_epoch = "", None, NO_EPOCH
             self.common_offset = self.common_offset if self.state == TRUNCATING else UNKNOWN
         self._state = self.state
 
@@ -164,8 +173,12 @@ class PartitionCopy:
         if answer.has_diverged:
             return self._stop("the source has lost records that are here (an unclean election)")
         self.reason = ""
+        if not self.is_behind:
+            self.caught_up_ms = now_ms  # a session leaves out partitions without news
         self.source_end = answer.high_watermark
         self.source_start = max(self.source_start, answer.log_start_offset)
+        if answer.is_limited and not len(answer.records) and asked < answer.high_watermark:
+            return Step.FETCH
         if self.state in OF_FAILBACK:
             return self._look_for_common_point(asked, answer.records)
         if self._must_compare:
@@ -201,14 +214,8 @@ class PartitionCopy:
         return read_header(log.files.pread(region.fileno, HEADER_SIZE, region.position))
 
     def _receive_nothing(self, now_ms: int) -> Step:
-        """The source has no record at the position. If its log is empty there, the copy continues at its end."""
-        log = self.partition.log
-        if self._skip_to > log.log_end_offset and self.source_end == self._skip_to:
-            first = log.log_end_offset
-            log.appender.skip_to(self._skip_to, now_ms)
-            log.truncator.delete_records_before(self._skip_to)
-            self.partition.took_over(first, 0)
-        if log.log_end_offset >= self.source_end:
+        """The source has no record at the position."""
+        if self.partition.log.log_end_offset >= self.source_end:
             self.caught_up_ms = now_ms
         self._follow_start()
         return Step.FETCH
@@ -219,12 +226,27 @@ class PartitionCopy:
         self.source_start, self.source_end = start, end
         if self.state in OF_FAILBACK:
             return self._look_for_common_point(NO_POSITION, b"")
-        if start > log.log_end_offset - 1:
-            self._is_compared, self._skip_to = True, start
-            return Step.FETCH
+        if start >= log.log_end_offset:
+            self._is_compared = True
+            return self._begin_at(start)
         if end < log.log_end_offset:
             return self._stop(f"the source ends at {end}, before the copy: it has lost records or was made again")
         return Step.WAIT
+
+    def _begin_at(self, start: int) -> Step:
+        """The log of the source begins at or past the end of the copy. If it is past it, nothing here is in the source any more.
+
+        The log starts again empty there, as that of a follower does. So no transaction stays open whose end was deleted in the source.
+        """
+        log = self.partition.log
+        if start == log.log_end_offset:
+            return Step.FETCH
+        if log.is_swapping or not log.truncator.may_cut(log.log_start_offset):
+            return Step.WAIT
+        self.partition.cut_log(start, None, start_again_at=start)
+        self.partition.took_over(start, 0)
+        self.source_epoch = NO_EPOCH
+        return Step.FETCH
 
     # Failback
 
@@ -356,6 +378,8 @@ class PartitionCopy:
         partition = self.partition
         log = partition.log
         self._is_compared = True  # all that follows comes from this source
+        if not self._begin_where_they_begin(records):
+            return
         for piece in pieces(records):
             if partition.closed or self.is_drained:
                 return
@@ -371,6 +395,19 @@ class PartitionCopy:
         if log.log_end_offset >= self.source_end:
             self.caught_up_ms = now_ms
         self._follow_start()
+
+    def _begin_where_they_begin(self, records: Buffer) -> bool:
+        """If the log is empty and starts inside of the first batch, let it start at that batch; DeleteRecords may end there. `take` moves
+        the start up again. Returns whether the records can be appended."""
+        log = self.partition.log
+        if log.log_start_offset != log.log_end_offset or len(records) < HEADER_SIZE:
+            return True
+        first = read_header(records)
+        if first.base_offset < log.log_end_offset <= first.last_offset:
+            if log.is_swapping:
+                return False
+            self.partition.cut_log(first.base_offset, None, start_again_at=first.base_offset)
+        return True
 
     def _follow_start(self) -> None:
         partition = self.partition

@@ -9,7 +9,7 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from threading import Condition, Thread
 from types import TracebackType
@@ -202,7 +202,7 @@ class Load:
 
     def _produce(self, producer: Producer, rng: random.Random, topic: str, value: bytes) -> None:
         key = str(rng.randrange(KEYS)).encode() if topic == COMPACTED else value
-        told = partial(self.ledger.told, value) if topic != COMPACTED else None
+        told = partial(self._told, value, is_idempotent=topic == PLAIN)
         is_tombstone = topic == COMPACTED and rng.random() < 0.1
         headers: list[tuple[str, str | bytes | None]] = [("id", value)] if rng.random() < 0.3 else []
         padded = value + b"." * rng.choice((0, 10, 400)) if topic == COMPACTED else value
@@ -214,33 +214,37 @@ class Load:
                 raise
             produce(partition=0)  # the client does not know yet that the topic has grown
 
+    def _told(self, value: bytes, error: KafkaError | None, message: Message, *, is_idempotent: bool) -> None:
+        if error is not None and is_idempotent:
+            self.failures.append(KafkaException(error))
+        self.ledger.told(value, error, message)
+
     def _flush(self, producer: Producer) -> None:
         left = producer.flush(ANSWER_S)
         assert left == 0, f"{left} records are not answered"
 
     def _transact(self, number: int, rng: random.Random) -> None:
-        count = 0
+        count, producer = 0, self._transactional(f"t-{number}", rng)
         while self._goes_on():
-            producer = self._transactional(f"t-{number}", rng)
-            for _ in range(rng.randint(3, 10)):
-                values = [f"{TRANSACTIONS}-{number}-{count + each}".encode() for each in range(rng.randint(1, 20))]
-                count += len(values)
-                topic = rng.choice((TRANSACTIONS, TRANSACTIONS, COMPACTED))
-                try:
-                    self._transaction(producer, rng, topic, values)
-                except KafkaException as error:
-                    if self._is_over:
-                        return
-                    if not error.args[0].txn_requires_abort():
-                        break  # begin anew with another producer: it is not known how this transaction ended
-                    with suppress(KafkaException):
-                        producer.abort_transaction(ANSWER_S)
-                        self.ledger.aborted |= set(values)
-                        continue
-                    break
-                if self._must_rest():
-                    break
-                time.sleep(self._pause_s)
+            values = [f"{TRANSACTIONS}-{number}-{count + each}".encode() for each in range(rng.randint(1, 20))]
+            count += len(values)
+            try:
+                self._transaction(producer, rng, rng.choice((TRANSACTIONS, TRANSACTIONS, COMPACTED)), values)
+                is_usable = rng.random() < 0.9
+            except KafkaException as error:
+                is_usable = error.args[0].txn_requires_abort() and self._abort(producer, values)
+            if not is_usable:  # another producer ends the transaction of the one before, whose end may not be known
+                producer = self._transactional(f"t-{number}", rng)
+            time.sleep(self._pause_s)
+
+    def _abort(self, producer: Producer, values: list[bytes]) -> bool:
+        """Returns whether the producer can go on."""
+        try:
+            producer.abort_transaction(ANSWER_S)
+        except KafkaException:
+            return False
+        self.ledger.aborted |= set(values)
+        return True
 
     def _transactional(self, name: str, rng: random.Random) -> Producer:
         settings = {"transactional.id": name, "transaction.timeout.ms": TRANSACTION_MS, "compression.type": rng.choice(CODECS)}

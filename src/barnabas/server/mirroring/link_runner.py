@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
-LANES = 2  # fetchers for each broker of the source
+LANES = 4  # fetchers for each broker of the source
 LEAST_BETWEEN_LOOKS_S = 0.2  # at the metadata of the source, if a fetcher asks for it
 
 
