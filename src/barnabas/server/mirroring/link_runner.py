@@ -208,8 +208,9 @@ class LinkRunner:
             was_deleted, copy.is_source_deleted = copy.is_source_deleted, False
             if topic is None:
                 error = absent.get(copy.source_topic, ErrorCode.NONE)
-                if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    copy.reason = f"the source answers {error.name}" if error else "the source has no such topic"
+                if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or copy.state in OF_FAILBACK:
+                    is_absent = error in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+                    copy.reason = "the source has no such topic" if is_absent else f"the source answers {error.name}"
                     continue
                 copy.reason, copy.is_source_deleted = DELETED, True
                 if not was_deleted:
