@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -141,6 +142,10 @@ def test_a_secured_kafka_is_a_source(node: SecuredNode, certificates: Certificat
         assert batches(ours, topic) == batches(node.bootstrap, topic)
 
 
+def is_committed(servers: str, group: str) -> bool:
+    return committed(servers, group, "shared") == 6
+
+
 def test_groups_of_kafka_are_copied_and_share_groups_are_told(kafka: str) -> None:
     produce(kafka, "shared")
     for protocol in ("classic", "consumer"):
@@ -155,8 +160,8 @@ def test_groups_of_kafka_are_copied_and_share_groups_are_told(kafka: str) -> Non
     with Broker() as target:
         ours = target.bootstrap_servers
         create_link(ours, kafka, topics="shared", groups="of-.*,sharing", sync_group_offsets_interval_seconds="1")
-        for protocol in ("classic", "consumer"):
-            wait_until(lambda group=f"of-{protocol}": committed(ours, group, "shared") == 6, "not copied", within_s=60)  # type: ignore[misc]
+        for group in ("of-classic", "of-consumer"):
+            wait_until(partial(is_committed, ours, group), f"{group} was not copied", within_s=60)
         wait_until(lambda: link(ours).not_followed, f"the share group is not told: {sharing.stdout}{sharing.stderr}", within_s=30)
         assert link(ours).not_followed == {"share groups (sharing)": "this cluster has none"}
 
