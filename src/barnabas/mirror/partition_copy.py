@@ -89,6 +89,7 @@ class PartitionCopy:
         self.source_epoch = NO_EPOCH  # leader epoch in the source of the last batch here
         self.reason = ""  # what holds the copy back
         self.is_stopped = False
+        self.is_source_deleted = False  # the source has no such topic; the copy goes on if it is there again with the same id
         self.caught_up_ms = now_ms
         self._is_compared = False
         self._is_asked_since_promotion = False
@@ -467,7 +468,7 @@ class PartitionCopy:
         end = log.log_end_offset
         lag = max(self.source_end - end, 0) if self.source_end >= 0 else UNKNOWN
         state = self._failback_state() if self.state in OF_FAILBACK else self.state
-        if self.is_stopped:
+        if self.is_stopped or self.is_source_deleted:
             state = "stopped"
         return PartitionStatus(
             topic=self.partition.topic,
