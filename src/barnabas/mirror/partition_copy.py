@@ -118,8 +118,7 @@ class PartitionCopy:
     def wants_records(self) -> bool:
         """Whether the partition should be fetched now."""
         partition = self.partition
-        if self.state != self._state:
-            self._begin_state()
+        self._notice_state()
         if partition.closed or self.is_stopped or self.is_drained:
             return False
         if self.state in OF_FAILBACK:
@@ -132,8 +131,10 @@ class PartitionCopy:
             return False
         return True
 
-    def _begin_state(self) -> None:
-        """The state of the topic has changed: begin a failback, or follow the source after it."""
+    def _notice_state(self) -> None:
+        """If the state of the topic has changed, begin a failback, or follow the source after it."""
+        if self.state == self._state:
+            return
         if self.state in OF_FAILBACK or self._state in OF_FAILBACK:
             self.is_stopped = self._is_compared = False
             self.reason, self._search, self._skip_to, self.source_epoch = "", None, 0, NO_EPOCH
@@ -282,25 +283,20 @@ class PartitionCopy:
         return b"" if region is None else log.files.pread(region.fileno, region.size, region.position)
 
     @property
-    def _new_start(self) -> int | None:
-        """The offset at which the log starts again empty, if it cannot be cut at the common offset: the records before are not here, or
-        compaction has removed some of them in favour of records that are cut off."""
+    def _is_emptied(self) -> bool:
+        """Whether the cut leaves nothing, and the log starts again at 0: no record before the common offset is here, or compaction has
+        removed some of them in favour of records that are cut off. The copy continues at the start of the source."""
         log = self.partition.log
-        if self.common_offset < max(log.log_start_offset, log.cleaned_end):
-            return max(self.source_start, 0)
-        return None
+        return self.common_offset <= log.log_start_offset or self.common_offset < log.cleaned_end
 
     def may_cut(self) -> bool:
         """Whether the log can be cut now. If not, its checkpoints must be written first, or a swap of segments must end."""
-        log, start = self.partition.log, self._new_start
-        if log.is_swapping:
-            return False
-        lowest = self.common_offset if start is None else min(log.log_start_offset, start)
-        return log.truncator.may_cut(lowest)
+        log = self.partition.log
+        return not log.is_swapping and log.truncator.may_cut(0 if self._is_emptied else self.common_offset)
 
     def plan_cut(self) -> ProducerRewind | None:
         """The slow part of `cut`, for a thread; None if there is none."""
-        return self.partition.log.truncator.plan_truncation(self.common_offset) if self._new_start is None else None
+        return self.partition.log.truncator.plan_truncation(self.common_offset) if not self._is_emptied else None
 
     def cut(self, rewind: ProducerRewind | None) -> int:
         """Cut the log at the common offset; returns by how many offsets. 0 if the log or its role has changed since it was planned.
@@ -313,9 +309,8 @@ class PartitionCopy:
             return 0
         if rewind is not None and not log.truncator.still_holds(rewind):
             return 0
-        end, start = log.log_end_offset, self._new_start
-        count = end - max(self.common_offset, log.log_start_offset)
-        partition.cut_log(self.common_offset, rewind, start_again_at=start)
+        count = log.log_end_offset - max(self.common_offset, log.log_start_offset)
+        partition.cut_log(0 if self._is_emptied else self.common_offset, rewind, start_over=self._is_emptied)
         self.common_offset = log.log_end_offset
         self._cut_in_epoch = partition.leader_epoch
         return count
@@ -327,7 +322,7 @@ class PartitionCopy:
             return self.state
         is_whole = partition.high_watermark == partition.log.log_end_offset
         if self.state == TRUNCATING:
-            is_done = not self.must_cut and is_whole and partition.is_followed_exactly and partition.log.is_written_down
+            is_done = not self.must_cut and is_whole and partition.is_followed_exactly and not partition.log.is_overstated
             return "truncated" if is_done else self.state
         if self.state == INSPECTING:
             return "inspected"
@@ -424,6 +419,7 @@ class PartitionCopy:
 
     def status(self, now_ms: int) -> PartitionStatus:
         """What an operator wants to know."""
+        self._notice_state()
         log = self.partition.log
         end = log.log_end_offset
         lag = max(self.source_end - end, 0) if self.source_end >= 0 else UNKNOWN
