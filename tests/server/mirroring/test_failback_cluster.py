@@ -1,11 +1,11 @@
-"""An old site of three brokers that fails back: all replicas are cut, also one that was away; and who may do it."""
+"""An old site of three brokers that fails back: all replicas are cut, also one that was away."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
@@ -30,9 +30,8 @@ def old() -> Iterator[list[Broker]]:
 
 
 def in_sync(servers: str) -> set[tuple[int, ...]]:
-    with BlockingClient.to(servers) as client:
-        found = client.topics_by_name(["orders"])["orders"]
-        return {tuple(sorted(partition.isr)) for partition in found.partitions.values()}
+    found = AdminClient({"bootstrap.servers": servers}).list_topics("orders", timeout=30).topics["orders"]
+    return {tuple(sorted(partition.isrs)) for partition in found.partitions.values()}
 
 
 def test_all_replicas_of_the_old_site_are_cut(old: list[Broker], other: Broker) -> None:
@@ -46,11 +45,6 @@ def test_all_replicas_of_the_old_site_are_cut(old: list[Broker], other: Broker) 
     copied = ends(ours, "orders")
     write(ours, "orders", (f"over-{number}" for number in range(2000)))
     write(theirs, "orders", (f"late-{number}" for number in range(500)))
-    reader = Consumer({"bootstrap.servers": theirs, "group.id": "reader", "auto.offset.reset": "error"})
-    reader.assign([TopicPartition("orders", 0, ends(theirs, "orders")[0] - 1)])
-    message = reader.poll(30)
-    assert message is not None
-    assert message.error() is None
     # one replica has the records of the old site alone, and is away while the others are cut
     old[2].kill()
     rest = ",".join(broker.bootstrap_servers for broker in old[:2])
@@ -72,7 +66,6 @@ def test_all_replicas_of_the_old_site_are_cut(old: list[Broker], other: Broker) 
     wait_until(lambda: set(leaders(last).values()) == {3}, "nobody took over", within_s=60)
     old[0].start()
     wait_equal(ours, f"{last},{old[0].bootstrap_servers}", "orders")
-    reader.close()
 
 
 def leaders(servers: str) -> dict[int, int]:
