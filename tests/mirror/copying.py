@@ -65,7 +65,9 @@ class Pair:
         self.source.append_own(batch, NOW_MS, ending)
 
     def round(self, max_bytes: int = 2**20) -> Step:
-        """One fetch; returns the step after it."""
+        """One fetch; returns the step after it. The broker has written its checkpoints before."""
+        truncator = self.target.log.truncator
+        truncator.start_written(truncator.start_mark)
         asked = self.copy.position
         step = self.copy.receive(asked, self.answer(asked, max_bytes), NOW_MS)
         if step is Step.TAKE:
@@ -108,13 +110,15 @@ class Pair:
         self.target.leader_epoch += 1
 
     def answer(self, asked: int, max_bytes: int = 2**20) -> SourceAnswer:
+        """The source's answer to a fetch, as a broker gives it to a consumer that tells the epoch of its last batch."""
         log = self.source.log
         try:
+            has_diverged = self.source.diverging_epoch(self.copy.source_epoch, asked) is not None
             region = self.source.read(asked, max_bytes, minimum_one=True)
         except KafkaError as error:
             return SourceAnswer(error.code, -1, -1, b"")
         data = b"" if region is None else log.files.pread(region.fileno, region.size, region.position)
-        return SourceAnswer(ErrorCode.NONE, self.source.high_watermark, log.log_start_offset, data)
+        return SourceAnswer(ErrorCode.NONE, self.source.high_watermark, log.log_start_offset, data, has_diverged)
 
     def rounds(self, most: int = 20) -> None:
         """Fetch until the copy has everything."""
@@ -130,6 +134,10 @@ class Pair:
         found = [f"{at}: {theirs.get(at)!r} became {ours.get(at)!r}" for at in sorted(theirs.keys() | ours.keys())
                  if theirs.get(at) != ours.get(at)]  # fmt: skip
         return found
+
+    def restart_source(self) -> None:
+        """Another broker leads the source, in the next epoch, with the same log."""
+        self.source = LeaderPartition(self.source.log, leader_id=3, leader_epoch=self.source.leader_epoch + 1)
 
     def restart_copy(self) -> None:
         """Another broker leads the copy: the log is the same, what the leader knew is gone."""

@@ -10,7 +10,7 @@ from barnabas.cli.connection import Connection, connection_options, parse_addres
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
-from barnabas.cli.types import TIMEOUT, Text, checked
+from barnabas.cli.types import READABLE, TIMEOUT, Text, checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +42,11 @@ def mirror() -> None:
     metavar="HOST:PORT,...",
     help="Brokers of the source cluster.",
 )
+@click.option(
+    "--source-config",
+    type=READABLE,
+    help="A file of client settings for the source, as for Kafka's tools: TLS, log-in.  (--command-config is for the target.)",
+)
 @click.option("--topics", "patterns", multiple=True, metavar="REGEX", help="Topics to copy; repeatable.  [default: .*]")
 @click.option(
     "--groups", "groups", multiple=True, metavar="REGEX", help="Groups whose offsets are copied; repeatable.  [default: .*]"
@@ -53,6 +58,11 @@ def mirror() -> None:
     metavar="REGEX",
     help="Topics not to copy; repeatable.  [default: __.* and _barnabas.*]",
 )
+@click.option("--prefix", metavar="TEXT", help="The beginning of the names of the copies, such as eu.")
+@click.option("--acls/--no-acls", default=None, help="Follow the ACLs of the copied topics and groups.  [default: no-acls]")
+@click.option("--configs/--no-configs", default=None, help="Follow the settings of the topics.  [default: configs]")
+@click.option("--quotas/--no-quotas", default=None, help="Follow the client quotas.  [default: no-quotas]")
+@click.option("--schemas/--no-schemas", default=None, help="Copy the schemas of the source's registry.  [default: no-schemas]")
 @click.option(
     "--set",
     "sets",
@@ -67,21 +77,42 @@ def create(
     output: Output,
     name: str,
     source: str,
+    source_config: str | None,
     patterns: Sequence[str],
     groups: Sequence[str],
     excluded: Sequence[str],
+    prefix: str | None,
+    acls: bool | None,
+    configs: bool | None,
+    quotas: bool | None,
+    schemas: bool | None,
     sets: Sequence[str],
 ) -> None:
     """Create a link on the target cluster: topics of the source appear here as read-only copies."""
     from barnabas.cli.mirror_requests import alter_link, link_names
+    from barnabas.cli.mirror_source import read_source_settings
     from barnabas.cli.resources import Change, Operation, parse_changes
 
     changes = parse_changes(sets=sets, deletes=(), appends=(), subtracts=())
+    if source_config is not None:
+        found = read_source_settings(source_config)
+        set_here = {change.name for change in changes}
+        changes += [Change(key, Operation.SET, value) for key, value in found.settings.items() if key not in set_here]
+        if found.left_out:
+            click.echo(f"not settings of a mirror link, and left out: {', '.join(found.left_out)}", err=True)
     servers = ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in parse_addresses(source))
     changes.append(Change("bootstrap.servers", Operation.SET, servers))
     changes += [Change("topics", Operation.SET, ",".join(patterns))] if patterns else []
     changes += [Change("groups", Operation.SET, ",".join(groups))] if groups else []
     changes += [Change("topics.exclude", Operation.SET, ",".join(excluded))] if excluded else []
+    changes += [Change("cluster.link.prefix", Operation.SET, prefix)] if prefix else []
+    for key, wanted in (
+        ("sync.topic.acls.enabled", acls),
+        ("sync.topic.configs.enabled", configs),
+        ("sync.client.quotas.enabled", quotas),
+        ("sync.schemas.enabled", schemas),
+    ):
+        changes += [] if wanted is None else [Change(key, Operation.SET, "true" if wanted else "false")]
     with connection.wire() as wire:
         if name in link_names(wire):
             raise Failure(f"there is a mirror link {name} already; `barnabas config alter link {name}` changes it")
@@ -106,6 +137,8 @@ def _link_row(link: LinkView) -> dict[str, Any]:
     stopped = sum(each.state == "stopped" for each in link.partitions)
     state = "paused" if link.settings.get("paused") == "true" else link.errors[0] if link.errors else "running"
     lags = [each.lag for each in link.partitions]
+    if link.not_followed:
+        state += f", no {', no '.join(sorted(link.not_followed))}"
     return {
         "name": link.name,
         "source": link.settings.get("bootstrap.servers"),
@@ -135,6 +168,9 @@ def status(connection: Connection, output: Output, name: str) -> None:
     output.table(rows, COPIES, empty="no copies yet")
     if found.errors and not output.as_json:
         click.echo(f"the source: {'; '.join(found.errors)}", err=True)
+    if not output.as_json:
+        for what, reason in sorted(found.not_followed.items()):
+            click.echo(f"{what} are not copied: {reason}", err=True)
 
 
 def _copy_row(each: PartitionStatus) -> dict[str, Any]:

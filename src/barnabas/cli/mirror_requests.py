@@ -39,6 +39,7 @@ class LinkView(Struct):
     settings: dict[str, str | None]
     errors: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
+    not_followed: dict[str, str] = field(default_factory=dict)
     partitions: list[PartitionStatus] = field(default_factory=list)
 
     @property
@@ -76,6 +77,7 @@ def _add(found: LinkView, values: Mapping[str, str | None]) -> None:
             if link.error and link.error not in found.errors:
                 found.errors.append(link.error)
             found.refused.update(link.refused)
+            found.not_followed.update(link.not_followed)
         elif key.startswith(PREFIX):
             found.partitions.append(decode_partition(value or ""))
         else:

@@ -113,6 +113,17 @@ class Ends:
         return "partition:offset, ..."
 
 
+class TopicPrefix:
+    """The beginning of a topic's name."""
+
+    def __call__(self, key: str, value: Value) -> None:
+        if not re.fullmatch(r"[a-zA-Z0-9._-]{0,100}", str(value)) or str(value).startswith("__"):
+            raise ConfigError(key, str(value), str(self))
+
+    def __str__(self) -> str:
+        return "at most 100 letters, digits, dots, underscores and hyphens, without __ at the beginning"
+
+
 class Servers:
     """Addresses as host:port."""
 

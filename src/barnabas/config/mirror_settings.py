@@ -20,6 +20,7 @@ MIRROR_SOURCE_TOPIC_ID, MIRROR_SOURCE_ENDS, MIRROR_LOST_TOPIC = (
     "mirror.source.promoted.ends",
     "mirror.lost.topic",
 )
+MIRROR_SOURCE_TOPIC, MIRROR_SOURCE_CLUSTERS = "mirror.source.topic", "mirror.source.cluster.ids"
 MIRROR_PROMOTED_TOPIC_ID, MIRROR_PROMOTED_ENDS = "mirror.promoted.topic.id", "mirror.promoted.ends"
 MIRROR_KEYS = (
     MIRROR_LINK,
@@ -27,13 +28,26 @@ MIRROR_KEYS = (
     MIRROR_PRODUCER_ID_END,
     MIRROR_PROMOTED_ENDS,
     MIRROR_PROMOTED_TOPIC_ID,
+    MIRROR_SOURCE_CLUSTERS,
     MIRROR_SOURCE_ENDS,
+    MIRROR_SOURCE_TOPIC,
     MIRROR_SOURCE_TOPIC_ID,
     MIRROR_STATE,
 )
 OF_LINK = frozenset(
-    {MIRROR_LINK, MIRROR_LOST_TOPIC, MIRROR_SOURCE_ENDS, MIRROR_SOURCE_TOPIC_ID, MIRROR_STATE}
+    {
+        MIRROR_LINK,
+        MIRROR_LOST_TOPIC,
+        MIRROR_SOURCE_CLUSTERS,
+        MIRROR_SOURCE_ENDS,
+        MIRROR_SOURCE_TOPIC,
+        MIRROR_SOURCE_TOPIC_ID,
+        MIRROR_STATE,
+    }
 )  # gone without a link
+SET_BY_LINK = frozenset(
+    {MIRROR_SOURCE_CLUSTERS, MIRROR_SOURCE_ENDS, MIRROR_SOURCE_TOPIC, MIRROR_SOURCE_TOPIC_ID}
+)  # in a failback
 MIRRORING, PROMOTING, PROMOTING_NOW = "mirroring", "promoting", "promoting-now"
 INSPECTING, COMPARING, TRUNCATING = "inspecting", "comparing", "truncating"
 MIRROR_STATES = (COMPARING, INSPECTING, MIRRORING, PROMOTING, PROMOTING_NOW, TRUNCATING)
@@ -70,7 +84,7 @@ def check_mirror(before: Mapping[str, str], after: Mapping[str, str], *, by_link
         if left := OF_LINK & after.keys():
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"{min(left)} must be removed together with mirror.link")
     else:
-        allowed = {MIRROR_STATE, MIRROR_LOST_TOPIC} | ({MIRROR_SOURCE_TOPIC_ID, MIRROR_SOURCE_ENDS} if by_link else set())
+        allowed = {MIRROR_STATE, MIRROR_LOST_TOPIC} | (SET_BY_LINK if by_link else set())
         if changed - allowed:
             raise _only_link(min(changed - allowed))
         _check_state(state, after.get(MIRROR_STATE, MIRRORING), after)

@@ -11,8 +11,9 @@ from barnabas.client.config import ClientConfig
 from barnabas.config import definitions
 
 FETCH_BYTES = 4 << 20  # of one answer; with 50 ms of distance this is 80 MB/s for each request in flight
-PATTERN_KEYS = ("topics", "topics.exclude", "groups", "groups.exclude")
+PATTERN_KEYS = ("topics", "topics.exclude", "groups", "groups.exclude", "acls.principals", "acls.principals.exclude")
 CLIENT_KEYS = ("bootstrap.servers", "security.protocol")
+SCHEMAS_TOPIC = "_schemas"  # of schema registries
 CLIENT_PREFIXES = ("sasl.", "ssl.")
 
 
@@ -51,12 +52,29 @@ class Link(Struct, frozen=True):
         return int(self.values["refresh.topics.interval.seconds"])
 
     def copies(self, topic: str) -> bool:
-        """Whether the link copies a topic of this name."""
-        return self._takes("topics", topic)
+        """Whether the link copies a topic of the source. Schemas are copied by choice, whatever the patterns say."""
+        return bool(self.values["sync.schemas.enabled"]) if topic == SCHEMAS_TOPIC else self._takes("topics", topic)
 
     def copies_group(self, group: str) -> bool:
         """Whether the link copies the offsets of a group of this name."""
         return self._takes("groups", group)
+
+    def copies_acls_of(self, principal: str) -> bool:
+        """Whether the link copies ACLs of a principal, such as User:alice."""
+        return self._takes("acls.principals", principal)
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of the names of the copies."""
+        return str(self.values["cluster.link.prefix"])
+
+    def local_name(self, topic: str) -> str:
+        """The name of the copy of a topic of the source."""
+        return self.prefix + topic
+
+    def source_name(self, copy: str) -> str:
+        """The name in the source of a copy."""
+        return copy.removeprefix(self.prefix)
 
     def _takes(self, key: str, name: str) -> bool:
         is_excluded = any(matches(name) for matches in self.patterns[f"{key}.exclude"])

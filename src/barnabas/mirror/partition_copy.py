@@ -9,7 +9,7 @@ Rules
   2. Only committed batches are copied, because the source shows no others.
   3. Before the first fetch the last batch here is compared with that of the source (`Step.COMPARE`). A copy whose source has other records
      at the same offsets stops, and nothing is cut: a person must decide.
-  4. The log start follows that of the source, up to the high watermark here.
+  4. The log start follows that of the source, up to the high watermark here. A copy whose source begins past its end starts again empty.
   5. A copy that is promoted takes no more from its source once it is drained. Then it ends open transactions by markers of its own.
   6. In a failback the offset is searched up to which both logs are the same (`CommonPoint`). While the topic's state is `truncating`, the
      records from there on are cut off (`plan_cut`, `cut`). A log that was cut takes nothing before the next leader epoch: by that epoch,
@@ -74,10 +74,12 @@ class PartitionCopy:
     Args:
         partition: the leader of the copy.
         now_ms: the time.
+        source_topic: the name of the topic in the source, if it has another one.
     """
 
-    def __init__(self, partition: LeaderPartition, now_ms: int) -> None:
+    def __init__(self, partition: LeaderPartition, now_ms: int, source_topic: str = "") -> None:
         self.partition = partition
+        self.source_topic = source_topic or partition.topic
         self.source_start = self.source_end = UNKNOWN
         self.source_epoch = NO_EPOCH  # leader epoch in the source of the last batch here
         self.reason = ""  # what holds the copy back
@@ -85,7 +87,6 @@ class PartitionCopy:
         self.caught_up_ms = now_ms
         self._is_compared = False
         self._is_asked_since_promotion = False
-        self._skip_to = 0  # the log of the source began here, past the end of the copy
         self._is_ended = False  # open transactions were ended
         # Of a failback
         self.common_offset = UNKNOWN  # both logs are the same below it
@@ -107,7 +108,7 @@ class PartitionCopy:
             return self._search.position
         if self._must_compare or self.state in OF_FAILBACK:
             return max(log.log_end_offset - 1, 0)
-        return max(log.log_end_offset, self._skip_to)
+        return log.log_end_offset
 
     @property
     def _must_compare(self) -> bool:
@@ -137,7 +138,7 @@ class PartitionCopy:
             return
         if self.state in OF_FAILBACK or self._state in OF_FAILBACK:
             self.is_stopped = self._is_compared = False
-            self.reason, self._search, self._skip_to, self.source_epoch = "", None, 0, NO_EPOCH
+            self.reason, self._search, self.source_epoch = "", None, NO_EPOCH
             self.common_offset = self.common_offset if self.state == TRUNCATING else UNKNOWN
         self._state = self.state
 
@@ -199,14 +200,8 @@ class PartitionCopy:
         return read_header(log.files.pread(region.fileno, HEADER_SIZE, region.position))
 
     def _receive_nothing(self, now_ms: int) -> Step:
-        """The source has no record at the position. If its log is empty there, the copy continues at its end."""
-        log = self.partition.log
-        if self._skip_to > log.log_end_offset and self.source_end == self._skip_to:
-            first = log.log_end_offset
-            log.appender.skip_to(self._skip_to, now_ms)
-            log.truncator.delete_records_before(self._skip_to)
-            self.partition.took_over(first, 0)
-        if log.log_end_offset >= self.source_end:
+        """The source has no record at the position."""
+        if self.partition.log.log_end_offset >= self.source_end:
             self.caught_up_ms = now_ms
         self._follow_start()
         return Step.FETCH
@@ -217,12 +212,27 @@ class PartitionCopy:
         self.source_start, self.source_end = start, end
         if self.state in OF_FAILBACK:
             return self._look_for_common_point(NO_POSITION, b"")
-        if start > log.log_end_offset - 1:
-            self._is_compared, self._skip_to = True, start
-            return Step.FETCH
+        if start >= log.log_end_offset:
+            self._is_compared = True
+            return self._begin_at(start)
         if end < log.log_end_offset:
             return self._stop(f"the source ends at {end}, before the copy: it has lost records or was made again")
         return Step.WAIT
+
+    def _begin_at(self, start: int) -> Step:
+        """The log of the source begins at or past the end of the copy. If it is past it, nothing here is in the source any more.
+
+        The log starts again empty there, as that of a follower does. So no transaction stays open whose end was deleted in the source.
+        """
+        log = self.partition.log
+        if start == log.log_end_offset:
+            return Step.FETCH
+        if log.is_swapping or not log.truncator.may_cut(log.log_start_offset):
+            return Step.WAIT
+        self.partition.cut_log(start, None, start_again_at=start)
+        self.partition.took_over(start, 0)
+        self.source_epoch = NO_EPOCH
+        return Step.FETCH
 
     # Failback
 
@@ -348,11 +358,13 @@ class PartitionCopy:
         partition = self.partition
         log = partition.log
         self._is_compared = True  # all that follows comes from this source
+        if not self._begin_where_they_begin(records):
+            return
         for piece in pieces(records):
             if partition.closed or self.is_drained:
                 return
             first = log.log_end_offset
-            self.source_epoch = read_header(piece).partition_leader_epoch
+            self.source_epoch = last_leader_epoch(piece)
             set_leader_epoch(piece, partition.leader_epoch)
             try:
                 log.appender.append_as_follower(piece, now_ms=now_ms)
@@ -363,6 +375,19 @@ class PartitionCopy:
         if log.log_end_offset >= self.source_end:
             self.caught_up_ms = now_ms
         self._follow_start()
+
+    def _begin_where_they_begin(self, records: Buffer) -> bool:
+        """If the log is empty and starts inside of the first batch, let it start at that batch; DeleteRecords may end there. `take` moves
+        the start up again. Returns whether the records can be appended."""
+        log = self.partition.log
+        if log.log_start_offset != log.log_end_offset or len(records) < HEADER_SIZE:
+            return True
+        first = read_header(records)
+        if first.base_offset < log.log_end_offset <= first.last_offset:
+            if log.is_swapping:
+                return False
+            self.partition.cut_log(first.base_offset, None, start_again_at=first.base_offset)
+        return True
 
     def _follow_start(self) -> None:
         partition = self.partition
@@ -439,6 +464,14 @@ class PartitionCopy:
             producer_id_end=max((producer.producer_id + 1 for producer in log.reader.producers()), default=0),
             common_offset=self.common_offset,
         )
+
+
+def last_leader_epoch(records: memoryview) -> int:
+    """The leader epoch of the last batch; `records` are whole batches. One answer may have batches of several epochs."""
+    position = 0
+    while (following := position + int.from_bytes(records[position + 8 : position + 12], "big") + LENGTH_OVERHEAD) < len(records):
+        position = following
+    return read_header(records, position).partition_leader_epoch
 
 
 def pieces(records: memoryview) -> Iterator[memoryview]:

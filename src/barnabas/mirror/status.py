@@ -38,10 +38,17 @@ class PartitionStatus(Struct, frozen=True):
 
 
 class LinkStatus(Struct, frozen=True):
-    """One broker's view of a link: the error of its last contact with the source, and topics that cannot be copied, with the reason."""
+    """One broker's view of a link.
+
+    Args:
+        error: that of the last contact with the source.
+        refused: topics that cannot be copied, with the reason.
+        not_followed: other things that cannot be copied, such as ACLs, with the reason.
+    """
 
     error: str = ""
     refused: dict[str, str] = {}
+    not_followed: dict[str, str] = {}
 
 
 def encode(status: PartitionStatus | LinkStatus) -> str:

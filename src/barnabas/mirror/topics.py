@@ -16,7 +16,9 @@ from barnabas.config.mirror_settings import (
     MIRROR_PRODUCER_ID_END,
     MIRROR_PROMOTED_ENDS,
     MIRROR_PROMOTED_TOPIC_ID,
+    MIRROR_SOURCE_CLUSTERS,
     MIRROR_SOURCE_ENDS,
+    MIRROR_SOURCE_TOPIC,
     MIRROR_SOURCE_TOPIC_ID,
     MIRROR_STATE,
 )
@@ -41,11 +43,23 @@ ANOTHER_ID = "was deleted and made again in the source; delete the copy, and the
 
 
 class SourceTopic(Struct, frozen=True):
-    """A topic of the source; `topic_id` is empty if the source has no ids."""
+    """A topic of the source.
+
+    Args:
+        name: that of the copy here.
+        topic_id: empty if the source has no ids.
+        source_name: empty if the copy has the same name.
+    """
 
     name: str
     topic_id: str
     partitions: int
+    source_name: str = ""
+
+    @property
+    def theirs(self) -> str:
+        """The name in the source."""
+        return self.source_name or self.name
 
 
 class TopicChanges(Struct, frozen=True):
@@ -53,12 +67,14 @@ class TopicChanges(Struct, frozen=True):
 
     Args:
         adopt: topics in a failback that are not tied to their topic in the source yet; see `adoption`.
+        taken: topics whose name another topic has here; also among `refused`.
     """
 
     adopt: tuple[SourceTopic, ...] = ()
     create: tuple[SourceTopic, ...] = ()
     grow: tuple[SourceTopic, ...] = ()
     refused: dict[str, str] = {}
+    taken: tuple[SourceTopic, ...] = ()
 
 
 def id_text(topic_id: object) -> str:
@@ -67,10 +83,10 @@ def id_text(topic_id: object) -> str:
 
 
 def plan(link: Link, source: Mapping[str, SourceTopic], image: MetadataImage) -> TopicChanges:
-    """Compare the topics of the source with those here."""
-    adopt, create, grow, refused = [], [], [], {}
+    """Compare the topics of the source, by the names of their copies, with those here."""
+    adopt, create, grow, taken, refused = [], [], [], [], {}
     for name, topic in sorted(source.items()):
-        if not link.copies(name):
+        if not link.copies(topic.theirs):
             continue
         ours = image.topic(name)
         settings = image.topic_config(name)
@@ -79,6 +95,7 @@ def plan(link: Link, source: Mapping[str, SourceTopic], image: MetadataImage) ->
         elif settings.get(MIRROR_LINK) != link.name:
             if MIRROR_PRODUCER_ID_END not in settings:  # otherwise it was a copy, and was promoted
                 refused[name] = NOT_A_COPY
+                taken.append(topic)
         elif settings.get(SOURCE_TOPIC_ID, "") != topic.topic_id and settings.get(MIRROR_STATE) in {INSPECTING, COMPARING}:
             adopt.append(topic)
         elif settings.get(SOURCE_TOPIC_ID, "") != topic.topic_id:
@@ -87,7 +104,35 @@ def plan(link: Link, source: Mapping[str, SourceTopic], image: MetadataImage) ->
             grow.append(topic)
     for name in sorted(_in_failback(link, image) - source.keys()):
         refused[name] = "the source has no such topic"
-    return TopicChanges(tuple(adopt), tuple(create), tuple(grow), refused)
+    return TopicChanges(tuple(adopt), tuple(create), tuple(grow), refused, tuple(taken))
+
+
+def provenance(topic: SourceTopic, theirs: Mapping[str, str | None], source_id: str) -> dict[str, str]:
+    """The settings of a copy that name its source.
+
+    Args:
+        theirs: the settings that the topic in the source has of its own.
+        source_id: the id of the source cluster; empty if it has none.
+    """
+    before = clusters_of(theirs)
+    clusters = ",".join([source_id, *before] if source_id else before)
+    found = {MIRROR_SOURCE_TOPIC: topic.theirs, MIRROR_SOURCE_CLUSTERS: clusters, MIRROR_SOURCE_TOPIC_ID: topic.topic_id}
+    return {key: value for key, value in found.items() if value}
+
+
+def clusters_of(settings: Mapping[str, str | None]) -> list[str]:
+    """The clusters from which the records of a copy come, the nearest first."""
+    return [word for word in (settings.get(MIRROR_SOURCE_CLUSTERS) or "").split(",") if word]
+
+
+def loop(theirs: Mapping[str, str | None], cluster_id: str) -> str | None:
+    """The reason why a topic of the source is not copied here, if its records come from this cluster."""
+    if cluster_id not in clusters_of(theirs):
+        return None
+    return (
+        f"the topic of the source is a copy of one of this cluster, by the mirror link {theirs.get(MIRROR_LINK)} there: it would be"
+        " copied in a circle"
+    )
 
 
 def _in_failback(link: Link, image: MetadataImage) -> set[str]:
@@ -99,11 +144,14 @@ def _in_failback(link: Link, image: MetadataImage) -> set[str]:
     }
 
 
-def adoption(topic: SourceTopic, theirs: Mapping[str, str | None], image: MetadataImage) -> dict[str, str] | str:
+def adoption(
+    topic: SourceTopic, theirs: Mapping[str, str | None], image: MetadataImage, source_id: str = ""
+) -> dict[str, str] | str:
     """The settings that tie a topic here to its topic in the source, for a failback; or the reason why it cannot be done.
 
     Args:
         theirs: the settings that the topic in the source has of its own.
+        source_id: the id of the source cluster.
     """
     ours = image.topics[topic.name]
     if theirs.get(MIRROR_LINK) and theirs.get(MIRROR_STATE) != INSPECTING:
@@ -112,7 +160,7 @@ def adoption(topic: SourceTopic, theirs: Mapping[str, str | None], image: Metada
         return "the topic of the source was not made as a copy of this one"
     if len(ours.partitions) > topic.partitions:
         return f"the topic of the source has {topic.partitions} partitions only"
-    return {MIRROR_SOURCE_TOPIC_ID: topic.topic_id, MIRROR_SOURCE_ENDS: theirs.get(MIRROR_PROMOTED_ENDS) or ""}
+    return {**provenance(topic, theirs, source_id), MIRROR_SOURCE_ENDS: theirs.get(MIRROR_PROMOTED_ENDS) or ""}
 
 
 def settings_for_copy(theirs: Mapping[str, str | None]) -> dict[str, str]:

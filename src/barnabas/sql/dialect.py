@@ -48,6 +48,7 @@ class Barnabas(Postgres):
         COMMANDS: ClassVar[set[TokenType]] = set()  # every statement is read as words
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
             **Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE, "STREAM": TokenType.STREAM,
+            "BYTES": TokenType.VARBINARY,
         }  # fmt: skip
 
     class Parser(PostgresParser):
@@ -301,6 +302,8 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             if follows == TokenType.DCOLON:  # `date '2026-01-31'::text` casts the date, and not its text
                 made[-1:] = [_like(before, TokenType.L_PAREN, "("), before, token, _like(token, TokenType.R_PAREN, ")")]
                 continue
+        if token.token_type == TokenType.FROM and _is_empty_exists(made):
+            made.append(_like(token, TokenType.NUMBER, "1"))  # EXISTS (SELECT FROM t)
         number = _number(tokens, place, before)
         if number is not None:
             made[-1 if token.token_type == TokenType.VAR else len(made) :] = [number]
@@ -320,6 +323,12 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             continue
         made.append(token)
     return made
+
+
+def _is_empty_exists(made: Sequence[Token]) -> bool:
+    """Whether the tokens end with `EXISTS (SELECT`."""
+    kinds = [each.token_type for each in made[-3:]]
+    return kinds == [TokenType.EXISTS, TokenType.L_PAREN, TokenType.SELECT]
 
 
 def _number(tokens: Sequence[Token], place: int, before: Token | None) -> Token | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from barnabas.cli import mirror_requests
 from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.connection import Connection
 from barnabas.cli.mirror_failback import Failback, LostPart
@@ -14,7 +15,7 @@ from barnabas.cli.mirror_requests import LinkView, alter_link, finish_promotion,
 from barnabas.cli.resources import Change, Operation
 from barnabas.client.blocking import BlockingClient
 from barnabas.mirror.status import PartitionStatus
-from barnabas.protocol.records.batch import split_batches
+from barnabas.protocol.records.batch import iterate_records, split_batches
 from tests.waiting import wait_until
 
 EPOCH_BYTES = slice(12, 16)
@@ -25,6 +26,11 @@ def create_link(target: str, source: str, *, name: str = LINK, **settings: str) 
     named = {"bootstrap.servers": source, **{key.replace("_", "."): value for key, value in settings.items()}}
     with Connection(target).wire() as wire:
         alter_link(wire, name, [Change(key, Operation.SET, value) for key, value in named.items()])
+
+
+def delete_link(target: str) -> None:
+    with Brokers(Connection(target)) as brokers:
+        mirror_requests.delete_link(brokers, LINK)
 
 
 def link(target: str) -> LinkView:
@@ -84,7 +90,7 @@ def wait_equal(source: str, target: str, topic: str) -> None:
     assert [at for at in theirs if theirs[at] != ours[at]] == []
 
 
-def write(servers: str, topic: str, values: Iterable[str], **settings: object) -> None:
+def write(servers: str, topic: str, values: Iterable[str | bytes], **settings: object) -> None:
     """Write records, with their values as keys; each must be acknowledged."""
     failures = []
     producer = Producer({"bootstrap.servers": servers, **settings})
@@ -92,6 +98,13 @@ def write(servers: str, topic: str, values: Iterable[str], **settings: object) -
         producer.produce(topic, value, key=value, on_delivery=lambda error, _: failures.append(error) if error else None)
     assert producer.flush(30) == 0
     assert failures == []
+
+
+def records(servers: str, topic: str) -> list[bytes]:
+    """The values of partition 0."""
+    with BlockingClient.to(servers) as client:
+        data = client.fetch(topic, 0, 0).records
+        return [bytes(each.value or b"") for each in iterate_records(data)]
 
 
 def create(servers: str, name: str, partitions: int = 1, **config: str) -> None:

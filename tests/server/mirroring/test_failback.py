@@ -55,7 +55,8 @@ def values(servers: str, topic: str, *, committed_only: bool = True) -> list[tup
         if message.error() is not None:
             left -= 1
         else:
-            found.append((message.partition() or 0, message.value(), dict(message.headers() or [])))
+            headers = {each[0]: each[1] for each in message.headers() or [] if isinstance(each[1], bytes)}
+            found.append((message.partition() or 0, message.value(), headers))
     consumer.close()
     return found
 

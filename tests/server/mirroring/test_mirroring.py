@@ -9,6 +9,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, 
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions
 
 from barnabas.cli.errors import Failure
+from barnabas.client.blocking import BlockingClient
 from barnabas.testing import Broker
 from tests.server.mirroring.clusters import (
     commit,
@@ -257,3 +258,49 @@ def test_groups_go_on_where_they_were(source: Broker, target: Broker) -> None:
     wait_until(lambda: committed(ours, "later", "more") == 0, within_s=30)
     assert committed(ours, "billing", "orders") == 8
     assert committed(ours, "later", "orders") == OFFSET_INVALID
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_consumer_moves_to_the_target_with_its_group(source: Broker, target: Broker, protocol: str) -> None:
+    """Also its stored text is there, and an offset that goes back in the source goes back here."""
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders")
+    write(theirs, "orders", map(str, range(10)))
+    settings = {"group.id": "billing", "group.protocol": protocol, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    consumer = Consumer({"bootstrap.servers": theirs, **settings})
+    consumer.subscribe(["orders"])
+    assert (message := consumer.poll(30)) is not None
+    assert message.value() == b"0"
+    consumer.commit(offsets=[TopicPartition("orders", 0, 6, metadata="half past")], asynchronous=False)
+    create_link(ours, theirs, sync_group_offsets_interval_seconds="1")
+    wait_until(lambda: committed_with_text(ours, "billing", "orders") == (6, "half past"), "not copied", within_s=30)
+    consumer.commit(offsets=[TopicPartition("orders", 0, 4)], asynchronous=False)
+    consumer.close()
+    wait_until(lambda: committed_with_text(ours, "billing", "orders") == (4, ""), "it did not go back", within_s=30)
+    consumer = Consumer({"bootstrap.servers": ours, **settings})
+    consumer.subscribe(["orders"])
+    message = consumer.poll(30)
+    consumer.close()
+    assert message is not None
+    assert message.value() == b"4"
+    assert link(ours).not_followed == {}
+
+
+def committed_with_text(servers: str, group: str, topic: str) -> tuple[int, str]:
+    with BlockingClient.to(servers) as client:
+        found = client.committed_offsets(group, [(topic, 0)])[topic, 0]
+    return found.offset, found.metadata.rstrip("\0")  # librdkafka sends the end of its string too
+
+
+def test_a_group_that_is_deleted_in_the_source_stays(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders")
+    write(theirs, "orders", map(str, range(10)))
+    commit(theirs, "billing", "orders", 4)
+    create_link(ours, theirs, sync_group_offsets_interval_seconds="1")
+    wait_until(lambda: committed(ours, "billing", "orders") == 4, "the offset was not copied", within_s=30)
+    admin = AdminClient({"bootstrap.servers": theirs})
+    admin.delete_consumer_groups(["billing"])["billing"].result(30)
+    commit(theirs, "later", "orders", 1)
+    wait_until(lambda: committed(ours, "later", "orders") == 1, within_s=30)  # a round after the deletion
+    assert committed(ours, "billing", "orders") == 4

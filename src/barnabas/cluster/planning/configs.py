@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from msgspec import Struct
 
+from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.metadata.image import MetadataImage, Resource
 from barnabas.cluster.planning.instructions import UpdateBrokerConfig, UpdateTopicConfig
 from barnabas.cluster.planning.plan import PlanBuilder
@@ -34,6 +35,7 @@ from barnabas.digits import is_number
 from barnabas.errors import ConfigError, ErrorCode, KafkaError
 from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
+LINK_PREFIX = "cluster.link.prefix"
 MIN_IN_SYNC = "min.insync.replicas"
 THREADS = frozenset(
     {"num.io.threads", "num.network.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads"}
@@ -112,8 +114,13 @@ class ConfigPlanner:
         if resource[0] is ResourceType.TOPIC:
             self._check_mirror(request, before, after)
             check_schema_validation(before, after, self.config)
+        if resource[0] is ResourceType.LINK and before and after and before.get(LINK_PREFIX) != after.get(LINK_PREFIX):
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"{LINK_PREFIX} of a mirror link cannot be changed; create another link")
         if resource[0] is ResourceType.LINK and not after:
             self._check_unused(resource[1])
+            for key in self.image.declarations(Kind.MIRRORED):
+                if key.startswith(f"{resource[1]}/"):  # what the link copied besides topics belongs to this cluster now
+                    self.plan.declare(Kind.MIRRORED, key, None)
         if after != dict(before):
             self.plan.set_config(resource, after)
 

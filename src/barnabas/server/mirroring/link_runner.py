@@ -15,11 +15,13 @@ from zlib import crc32
 from barnabas.client import operations
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.errors import ClientError, UnsupportedRequest
-from barnabas.errors import KafkaError
+from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.partition_copy import OF_FAILBACK, PartitionCopy
+from barnabas.mirror.rate_limit import RateLimit
 from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, encode
 from barnabas.mirror.topics import ANOTHER_ID, id_text
 from barnabas.protocol.values import NO_LEADER
+from barnabas.server.mirroring.declared_sync import sync_declared
 from barnabas.server.mirroring.group_sync import GroupSync
 from barnabas.server.mirroring.source_fetcher import SourceFetcher
 from barnabas.server.mirroring.topic_sync import sync_topics
@@ -43,6 +45,7 @@ class LinkRunner:
 
     def __init__(self, services: Services, coordinators: Coordinators, log_start_offsets: LogStartOffsets, link: Link) -> None:
         self.link = link
+        self.limit = RateLimit(link.values["io.max.bytes.per.second"])
         self._log_start_offsets = log_start_offsets
         self._services = services
         config = link.client_config()
@@ -53,7 +56,8 @@ class LinkRunner:
         self._copies: dict[LeaderPartition, PartitionCopy] = {}
         self._fetchers: dict[tuple[int, int], SourceFetcher] = {}
         self._refused: dict[str, tuple[str, Mapping[str, str]]] = {}  # by topic: why, and the settings that it had here then
-        self._error = ""
+        self._not_followed: dict[str, str] = {}
+        self._error = "no answer of the source yet"
         self._stale = asyncio.Event()
         self._groups = GroupSync(services, coordinators, link)
         self._tasks = [
@@ -75,7 +79,9 @@ class LinkRunner:
     def take(self, partitions: Iterable[LeaderPartition]) -> None:
         """The partitions that this broker leads for the link."""
         now_ms, before = self._services.clock.now_ms(), self._copies
-        self._copies = {each: before.get(each) or PartitionCopy(each, now_ms) for each in partitions}
+        self._copies = {
+            each: before.get(each) or PartitionCopy(each, now_ms, self.link.source_name(each.topic)) for each in partitions
+        }
         if self._copies.keys() - before.keys():
             self.look_again()
 
@@ -96,9 +102,9 @@ class LinkRunner:
     def status(self) -> dict[str, str]:
         """The status as read-only settings of the link: one of the link, and one of each copy that this broker leads."""
         now_ms = self._services.clock.now_ms()
-        found = {
-            LINK_STATUS: encode(LinkStatus("the link is paused" if self.link.is_paused else self._error, self._refused_now()))
-        }
+        error = "the link is paused" if self.link.is_paused else self._error
+        not_followed = {**self._not_followed, **self._groups.not_followed}
+        found = {LINK_STATUS: encode(LinkStatus(error, self._refused_now(), not_followed))}
         for copy in self._copies.values():
             found[f"{PREFIX}{copy.partition.topic}-{copy.partition.index}"] = encode(copy.status(now_ms))
         return found
@@ -117,7 +123,7 @@ class LinkRunner:
         for partition, copy in self._copies.items():
             if (crc32(partition.topic.encode()) + partition.index) % LANES != lane:
                 continue
-            topic = topics.get(partition.topic)
+            topic = topics.get(copy.source_topic)
             at = None if topic is None else topic.partitions.get(partition.index)
             is_another = topic is None or id_text(topic.topic_id) != partition.log.config.mirror_source_topic_id
             if topic is not None and at is not None and at.leader == leader and not is_another:
@@ -172,13 +178,18 @@ class LinkRunner:
 
     async def _look(self) -> None:
         services, client = self._services, self._client
+        if client.cluster.cluster_id is None:
+            await client.run(operations.refresh(client.config, client.cluster, []))
+        if client.cluster.cluster_id == services.metadata.cluster_id:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, "the source is this cluster itself; a link copies from another one")
         if services.controller.is_controller and not self.link.is_paused:
             image = services.metadata
             refused = await sync_topics(services, self.link, client)
             self._refused = {topic: (reason, image.topic_config(topic)) for topic, reason in refused.items()}
+            self._not_followed = await sync_declared(services, self.link, client)
         else:
-            self._refused = {}
-            names = sorted({partition.topic for partition in self._copies})
+            self._refused, self._not_followed = {}, {}
+            names = sorted({copy.source_topic for copy in self._copies.values()})
             await client.run(operations.refresh(client.config, client.cluster, names))
         self._stop_replaced()
         self._assign()
@@ -186,7 +197,7 @@ class LinkRunner:
     def _stop_replaced(self) -> None:
         """Stop copies whose topic in the source is another one by now, or is gone."""
         for partition, copy in self._copies.items():
-            topic = self._client.cluster.topics.get(partition.topic)
+            topic = self._client.cluster.topics.get(copy.source_topic)
             if topic is None:
                 copy.reason = "the source has no such topic"
             elif copy.state in OF_FAILBACK and not copy.has_compared:
@@ -201,8 +212,8 @@ class LinkRunner:
         """Have a fetcher in each lane for each broker that leads partitions in the source."""
         topics = self._client.cluster.topics
         leaders = set()
-        for partition in self._copies:
-            topic = topics.get(partition.topic)
+        for partition, copy in self._copies.items():
+            topic = topics.get(copy.source_topic)
             at = None if topic is None else topic.partitions.get(partition.index)
             if at is not None and at.leader != NO_LEADER:
                 leaders.add(at.leader)

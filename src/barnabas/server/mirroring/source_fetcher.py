@@ -22,6 +22,7 @@ from barnabas.client.plans import Call
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.mirror.link import FETCH_BYTES
 from barnabas.mirror.partition_copy import NO_EPOCH, PartitionCopy, SourceAnswer, Step
+from barnabas.mirror.rate_limit import RateLimit
 from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -45,6 +46,8 @@ NO_RECORDS = memoryview(b"")
 class SourceLink(Protocol):
     """The parts of a link that a fetcher uses."""
 
+    limit: RateLimit
+
     def copies_at(self, lane: int, leader: int) -> list[tuple[PartitionCopy, UUID, int]]:
         """The copies to fetch now: each with the topic's id and the leader epoch in the source."""
         ...
@@ -60,6 +63,16 @@ class SourceLink(Protocol):
     def look_again(self) -> None:
         """Read the metadata of the source soon."""
         ...
+
+
+Asked = dict[tuple[str, int], tuple[PartitionCopy, int, "UUID", int]]  # copy, position, id and epoch by name and partition
+
+
+def _rotated(asked: Asked, turns: int) -> Asked:
+    """The same, beginning with another partition: a source fills its answer from the first one on."""
+    items = list(asked.items())
+    first = turns % len(items)
+    return dict(items[first:] + items[:first])
 
 
 class SourceFetcher:
@@ -86,6 +99,7 @@ class SourceFetcher:
         self._lane, self._leader = lane, leader
         self._awake = asyncio.Event()
         self._resting: dict[PartitionCopy, float] = {}
+        self._turns = 0
         self._task = services.loop.create_task(self._run(), name=f"mirror-fetcher-{lane}-of-{leader}")
 
     def wake(self) -> None:
@@ -115,7 +129,7 @@ class SourceFetcher:
         now_s = self._services.loop.time()
         self._resting = {copy: until_s for copy, until_s in self._resting.items() if until_s > now_s}
         asked = {
-            (copy.partition.topic, copy.partition.index): (copy, copy.position, topic_id, epoch)
+            (copy.source_topic, copy.partition.index): (copy, copy.position, topic_id, epoch)
             for copy, topic_id, epoch in self._link.copies_at(self._lane, self._leader)
             if copy not in self._resting and copy.wants_records
         }
@@ -124,8 +138,14 @@ class SourceFetcher:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._awake.wait(), REST_S if self._resting else IDLE_S)
             return
-        answer: FetchResponse = await self._client.request(self._call(asked))
+        if (wait_s := self._link.limit.wait_s(now_s)) > 0:
+            await asyncio.sleep(wait_s)
+            return
+        answer: FetchResponse = await self._client.request(self._call(_rotated(asked, self._turns)))
         self._link.reached()
+        size = sum(len(data.records or b"") for topic in answer.responses for data in topic.partitions)
+        self._link.limit.took(size, self._services.loop.time())
+        self._turns += size > 0  # there may be more, and the next answer begins with another partition
         if answer.error_code:
             logger.info("event=mirror-fetch-refused leader=%d error_code=%s", self._leader, ErrorCode(answer.error_code).name)
             self._link.look_again()
@@ -139,9 +159,10 @@ class SourceFetcher:
                 if found is not None:
                     await self._take(found[0], found[1], data)
 
-    def _call(self, asked: dict[tuple[str, int], tuple[PartitionCopy, int, UUID, int]]) -> Call:
+    def _call(self, asked: Asked) -> Call:
         topics: dict[str, FetchTopic] = {}
         has_ids = True
+        fetch_bytes = self._link.limit.most(FETCH_BYTES)
         for (name, index), (copy, position, topic_id, epoch) in asked.items():
             has_ids = has_ids and topic_id != ZERO_UUID
             item = FetchPartition(
@@ -149,12 +170,12 @@ class SourceFetcher:
                 current_leader_epoch=epoch,
                 fetch_offset=position,
                 last_fetched_epoch=copy.source_epoch if copy.source_epoch != NO_EPOCH else -1,
-                partition_max_bytes=copy.fetch_bytes or FETCH_BYTES,
+                partition_max_bytes=copy.fetch_bytes or fetch_bytes,
             )
             topic = topics.setdefault(name, FetchTopic(topic=name, topic_id=topic_id, partitions=[]))
             topic.partitions = [*topic.partitions, item]
         request = FetchRequest(
-            max_wait_ms=MAX_WAIT_MS, min_bytes=1, max_bytes=FETCH_BYTES, isolation_level=0, topics=list(topics.values())
+            max_wait_ms=MAX_WAIT_MS, min_bytes=1, max_bytes=fetch_bytes, isolation_level=0, topics=list(topics.values())
         )
         return Call(request, self._leader, None if has_ids else LAST_VERSION_WITH_NAMES)
 
@@ -218,7 +239,7 @@ class SourceFetcher:
             wanted = ListOffsetsPartition(
                 partition_index=copy.partition.index, current_leader_epoch=NO_EPOCH, timestamp=timestamp
             )
-            topics = [ListOffsetsTopic(name=copy.partition.topic, partitions=[wanted])]
+            topics = [ListOffsetsTopic(name=copy.source_topic, partitions=[wanted])]
             answer = await self._client.request(Call(ListOffsetsRequest(replica_id=-1, topics=topics), self._leader))
             item = answer.topics[0].partitions[0]
             if item.error_code:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import psycopg2
@@ -21,6 +20,23 @@ class Consistent(NamedTuple):
 
     lsn: int
     snapshot: str
+
+
+class Messages:
+    """Messages of a slot, and their places."""
+
+    def __init__(self) -> None:
+        self.payloads: list[bytes] = []
+        self.lsns: list[int] = []
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there are some, and the last one ends a transaction."""
+        return bool(self.payloads) and self.payloads[-1][:1] == b"C"
+
+    def clear(self) -> None:
+        """Forget them."""
+        self.payloads, self.lsns = [], []
 
 
 class Stream:
@@ -52,12 +68,19 @@ class Stream:
                 status_interval=STATUS_S,
             )  # fmt: skip
 
-    def messages(self) -> Iterator[tuple[bytes, int]]:
-        """The messages that have come, and their places."""
+    def receive(self, into: Messages, most: int, most_bytes: int) -> bool:
+        """Take what has come, up to limits; whether that is all."""
+        read, payloads, lsns = self._cursor.read_message, into.payloads, into.lsns
+        size = sum(map(len, payloads))
         with _Translated(self._place, "has lost the connection of the slot"):
-            read = self._cursor.read_message
-            while (found := read()) is not None:
-                yield found.payload, found.data_start
+            while len(payloads) < most and size < most_bytes:
+                if (found := read()) is None:
+                    return True
+                payload = found.payload
+                size += len(payload)
+                payloads.append(payload)
+                lsns.append(found.data_start)
+        return False
 
     def wait(self, longest_s: float) -> None:
         """Wait until something comes."""
