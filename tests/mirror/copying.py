@@ -68,6 +68,7 @@ class Pair:
         """One fetch; returns the step after it. The broker has written its checkpoints before."""
         truncator = self.target.log.truncator
         truncator.start_written(truncator.start_mark)
+        assert self.copy.wants_records or not self.copy.is_drained
         asked = self.copy.position
         step = self.copy.receive(asked, self.answer(asked, max_bytes), NOW_MS)
         if step is Step.TAKE:

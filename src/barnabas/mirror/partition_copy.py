@@ -42,6 +42,7 @@ from barnabas.storage.producer_rewind import ProducerRewind
 from barnabas.storage.replicated_batches import set_leader_epoch
 
 NO_EPOCH = UNKNOWN = NO_POSITION = -1
+NEVER_MS = -1
 PIECE_BYTES = 512 * 1024  # appended before the loop gets a turn
 OF_FAILBACK = frozenset({INSPECTING, COMPARING, TRUNCATING})  # values of mirror.state
 
@@ -86,7 +87,9 @@ class PartitionCopy:
         self.is_stopped = False
         self.caught_up_ms = now_ms
         self._is_compared = False
-        self._is_asked_since_promotion = False
+        self._is_asked_since_promotion = self._is_answered_since_promotion = False
+        self._heard_ms = NEVER_MS  # the time of the last answer about records
+        self._copied_end = UNKNOWN  # the end before the markers of a promotion
         self._is_ended = False  # open transactions were ended
         # Of a failback
         self.common_offset = UNKNOWN  # both logs are the same below it
@@ -127,6 +130,7 @@ class PartitionCopy:
         if self._cut_in_epoch >= partition.leader_epoch:
             self.reason = "waits for the next leader epoch"
             return False
+        self._is_asked_since_promotion = self.state == PROMOTING
         if partition.is_under_min_isr:
             self.reason = "fewer than min.insync.replicas are in sync here"
             return False
@@ -169,8 +173,8 @@ class PartitionCopy:
             return self._look_for_common_point(asked, answer.records)
         if self._must_compare:
             return self._compare(answer.records)
-        if self.state == PROMOTING:
-            self._is_asked_since_promotion = True
+        self._is_answered_since_promotion = self._is_asked_since_promotion
+        self._heard_ms = now_ms
         if not len(answer.records):
             return self._receive_nothing(now_ms)
         return Step.TAKE
@@ -320,7 +324,7 @@ class PartitionCopy:
         if rewind is not None and not log.truncator.still_holds(rewind):
             return 0
         count = log.log_end_offset - max(self.common_offset, log.log_start_offset)
-        partition.cut_log(0 if self._is_emptied else self.common_offset, rewind, start_over=self._is_emptied)
+        partition.cut_log(self.common_offset, rewind, start_again_at=0 if self._is_emptied else None)
         self.common_offset = log.log_end_offset
         self._cut_in_epoch = partition.leader_epoch
         return count
@@ -407,7 +411,7 @@ class PartitionCopy:
 
     @property
     def is_at_source_end(self) -> bool:
-        return self._is_asked_since_promotion and self.partition.log.log_end_offset >= self.source_end
+        return self._is_answered_since_promotion and self.partition.log.log_end_offset >= self.source_end
 
     @property
     def is_ready(self) -> bool:
@@ -428,6 +432,8 @@ class PartitionCopy:
         ):
             return 0
         log, count = partition.log, 0
+        if self._copied_end == UNKNOWN:
+            self._copied_end = log.log_end_offset
         for producer in log.reader.producers():
             if producer.current_txn_start_offset < 0:
                 continue
@@ -447,7 +453,8 @@ class PartitionCopy:
         self._notice_state()
         log = self.partition.log
         end = log.log_end_offset
-        lag = max(self.source_end - end, 0) if self.source_end >= 0 else UNKNOWN
+        copied = end if self._copied_end == UNKNOWN else self._copied_end
+        lag = max(self.source_end - copied, 0) if self.source_end >= 0 else UNKNOWN
         state = self._failback_state() if self.state in OF_FAILBACK else self.state
         if self.is_stopped:
             state = "stopped"
@@ -463,6 +470,8 @@ class PartitionCopy:
             reason=self.reason,
             producer_id_end=max((producer.producer_id + 1 for producer in log.reader.producers()), default=0),
             common_offset=self.common_offset,
+            copied_end_offset=copied,
+            silent_ms=UNKNOWN if self._heard_ms == NEVER_MS else max(now_ms - self._heard_ms, 0),
         )
 
 

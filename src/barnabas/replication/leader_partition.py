@@ -137,25 +137,25 @@ class LeaderPartition(OnlineReplica):
         self._appended(first_offset, size)
         self.settle_transactions()
 
-    def cut_log(self, offset: int, rewind: ProducerRewind | None, *, start_over: bool = False) -> None:
+    def cut_log(self, offset: int, rewind: ProducerRewind | None, *, start_again_at: int | None = None) -> None:
         """Drop the records from `offset` on: they were written here, and another cluster that took over has others there.
 
         Nothing may be appended before the next leader epoch. Until then followers see by offsets alone that the log became shorter.
 
         Args:
             rewind: see `LogTruncator.truncate_to`.
-            start_over: drop all records, and let the log start at `offset`.
+            start_again_at: drop all records, and let the log start there.
 
         Raises:
             LogDirFailed: the disk does not work.
         """
         log = self.log
-        if start_over:
-            log.truncator.truncate_fully_and_start_at(offset)
-        else:
+        if start_again_at is None:
             log.truncator.truncate_to(offset, rewind)
+        else:
+            log.truncator.truncate_fully_and_start_at(start_again_at)
         end = log.log_end_offset
-        self.high_watermark = min(self.high_watermark, end)
+        self.high_watermark = min(self.high_watermark, end) if start_again_at is None else end
         self._hidden_bytes = 0
         self._plan_flushing()
         refused = [done for last, done, _ in self._commit_waiters if last >= end]
