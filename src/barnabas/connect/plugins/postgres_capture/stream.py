@@ -31,8 +31,9 @@ class Messages:
 
     @property
     def is_whole(self) -> bool:
-        """Whether there are some, and the last one ends a transaction."""
-        return bool(self.payloads) and self.payloads[-1][:1] == b"C"
+        """Whether there are some, and no transaction is open behind them."""
+        kinds = (each[:1] for each in reversed(self.payloads))
+        return bool(self.payloads) and next((kind for kind in kinds if kind in (b"B", b"C")), b"") == b"C"
 
     def clear(self) -> None:
         """Forget them."""
