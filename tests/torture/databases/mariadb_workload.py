@@ -51,7 +51,7 @@ class MariadbWorkload(Changing):
     """See the module. The threads are those of the workload of PostgreSQL."""
 
     def __init__(self, server: MariadbServer, seed: int, threads: int = 2) -> None:
-        self._server = server
+        self._server, self._key = server, "id"  # the name of the key of the table whose columns change
         super().__init__(seed, [self._transaction] * threads + [self._long, self._reshape])
 
     def _session(self, transaction: Callable[[Any, random.Random], None], chance: random.Random) -> None:
@@ -81,23 +81,24 @@ class MariadbWorkload(Changing):
 
     def _reshape(self, connection: Any, chance: random.Random) -> None:
         """Change a table whose rows others change."""
-        names = [each for each in names_of(connection, "") if each != "touched"]
+        names = names_of(connection)
+        self._key = names[0]
         run(connection, "ALTER TABLE shapes " + chance.choice(changes_of_shape(names, chance)))
+        self._key = names_of(connection)[0]
         self.wait_for(self.committed + LONG)
 
     def _transaction(self, connection: Any, chance: random.Random) -> None:
         try:
             run(connection, "BEGIN")
             for _ in range(chance.choice((1, 1, 2, 5, 40))):
-                run(connection, self._statement(connection, chance))
+                run(connection, self._statement(chance))
             run(connection, "ROLLBACK" if chance.random() < 0.1 else "COMMIT")
         except pymysql.err.MySQLError as error:
             if error.args[0] not in MISSES:
                 raise
             run(connection, "ROLLBACK")
 
-    @staticmethod
-    def _statement(connection: Any, chance: random.Random) -> str:
+    def _statement(self, chance: random.Random) -> str:
         key, number = chance.randrange(KEYS), chance.randrange(1000)
         lang = chance.choice(("de", "en"))
         some = ", ".join(f"({number}, 'é{each}')" for each in range(chance.choice((1, 3, 100))))
@@ -116,7 +117,7 @@ class MariadbWorkload(Changing):
                 f"DELETE FROM events WHERE n BETWEEN {number} AND {number + 100}",
                 f"INSERT INTO notes VALUES ({key}, '{lang}', repeat('z', {LARGE if number < 20 else 2500}), 1) "
                 "ON DUPLICATE KEY UPDATE n = 1",
-                f"INSERT IGNORE INTO shapes ({_key_of_shapes(connection)}) VALUES ({key})",
+                f"INSERT IGNORE INTO shapes ({self._key}) VALUES ({key})",
                 f"DELETE FROM shapes LIMIT {number % 3}",
                 "TRUNCATE scraps" if number < 10 else f"INSERT INTO scraps VALUES ({number}, NULL), (NULL, '\\\\x00')",
             )
@@ -130,16 +131,11 @@ def run(connection: Any, *statements: str) -> None:
             cursor.execute(each)
 
 
-def names_of(connection: Any, behind: str) -> list[str]:
-    """The columns of the table whose columns change."""
-    where = f"WHERE table_schema = 'shop' AND table_name = 'shapes' {behind} ORDER BY ordinal_position"
+def names_of(connection: Any) -> list[str]:
+    """The columns of the table whose columns change, but for one; the key first."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT column_name FROM information_schema.columns {where}")
-        return [name for (name,) in cursor.fetchall()]
-
-
-def _key_of_shapes(connection: Any) -> str:
-    return names_of(connection, "AND column_key = 'PRI'")[0]
+        cursor.execute("SHOW COLUMNS FROM shapes")
+        return [name for name, *_ in cursor.fetchall() if name != "touched"]
 
 
 def changes_of_shape(names: Sequence[str], chance: random.Random) -> list[str]:

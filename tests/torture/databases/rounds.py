@@ -28,7 +28,7 @@ from tests.torture.databases.workload import SCHEMA, TABLES, Changing, Workload,
 from tests.waiting import wait_until
 
 KINDS = ("worker", "worker", "worker", "database", "broker")
-WITHIN_S = 60.0
+WITHIN_S = 180.0
 MOST_TOLD = 4000  # characters of a log
 MOST_TRANSACTIONS = 200  # between two kills
 NUMBERS = "numbers"

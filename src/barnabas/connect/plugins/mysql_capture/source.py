@@ -12,10 +12,8 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-import pymysql
-from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.constants.NONE_SOURCE import EMPTY_SET
-from pymysqlreplication.event import HeartbeatLogEvent, QueryEvent, RotateEvent, XidEvent
+from pymysqlreplication.event import QueryEvent, XidEvent
 from pymysqlreplication.row_event import DeleteRowsEvent, TableMapEvent, UpdateRowsEvent, WriteRowsEvent
 
 from barnabas.connect.api import Batch, Config, Offset, Source
@@ -24,17 +22,16 @@ from barnabas.connect.plugins.debezium.heartbeats import Heartbeats
 from barnabas.connect.plugins.debezium.unsupported import unsupported
 from barnabas.connect.plugins.mysql_capture.events import Event, Row, records_of
 from barnabas.connect.plugins.mysql_capture.log_batches import LogBatches
+from barnabas.connect.plugins.mysql_capture.log_reader import LogReader
 from barnabas.connect.plugins.mysql_capture.logged import table_of, truncated
 from barnabas.connect.plugins.mysql_capture.server import Server, shape_of, translated
 from barnabas.connect.plugins.mysql_capture.settings import KEYS, Settings, settings_of
 
-ROWS = 10_000  # of a batch
-BEAT_S = 0.2  # between two signs of life of the server: then the source looks whether it is closed
+ROWS, BYTES = 10_000, 16 << 20  # of a batch; the last event may go beyond
 SNAPSHOTS = ("initial", "initial_only")
 _WITHIN = re.compile(
     r"\s*(?:BEGIN|SAVEPOINT|RELEASE|ROLLBACK\s+(?:WORK\s+)?TO|XA\s+(?:START|BEGIN|END|PREPARE))\b", re.IGNORECASE
 )  # ends no transaction
-EVENTS = (TableMapEvent, WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, XidEvent, QueryEvent, RotateEvent, HeartbeatLogEvent)
 
 
 class MysqlCapture(Source):
@@ -68,30 +65,19 @@ class MysqlCapture(Source):
         self, settings: Settings, server: Server, partition: Mapping[str, Any], offset: Mapping[str, Any], beats: Heartbeats
     ) -> Iterator[Batch]:  # fmt: skip
         batches = LogBatches(settings, offset, lambda table: shape_of(table, settings))
-        with translated(settings, "does not send its binary log"), closing(_reader(settings, offset)) as reader:
+        with translated(settings, "does not send its binary log"), closing(LogReader(settings, offset)) as reader:
+            size = 0
             for event in reader:
                 if self._closed.is_set():
                     return
-                _receive(batches, event, (reader.log_file, int(reader.log_pos or 0)), settings, server)
-                is_idle = isinstance(event, HeartbeatLogEvent | XidEvent) and not batches.is_open
-                if batches.rows >= ROWS or (batches.rows and is_idle):
+                _receive(batches, event, reader.place, settings, server)
+                size += event.event_size
+                is_full = batches.rows >= ROWS or size >= BYTES
+                if batches.rows and (is_full or not (batches.is_open or reader.has_more())):
                     yield from batches.take(partition, _now_us())
+                    size = 0
                 if beats.is_due() and not batches.rows:
                     yield beats.beat(batches.offset(), partition)
-
-
-def _reader(settings: Settings, offset: Mapping[str, Any]) -> Any:
-    return BinLogStreamReader(
-        connection_settings=dict(settings.connection), server_id=settings.server_id, blocking=True, resume_stream=True,
-        log_file=offset["file"], log_pos=offset["pos"], only_events=list(EVENTS), slave_heartbeat=BEAT_S, enable_logging=False,
-        pymysql_wrapper=_connected,
-    )  # fmt: skip
-
-
-def _connected(**settings: Any) -> Any:
-    """Connect for the library, which gives the name of the database by a key that PyMySQL has deprecated."""
-    settings["database"] = settings.pop("db", None)
-    return pymysql.connect(**settings)
 
 
 def _receive(batches: LogBatches, event: Any, place: tuple[str, int], settings: Settings, server: Server) -> None:
