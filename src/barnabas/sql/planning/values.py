@@ -188,7 +188,7 @@ def _joined(left: Any, right: Any, kinds: _Kinds) -> Any:
     """Two arrays, or an array and an element, which may be an array too; None for other sides."""
     depths = kinds.depth(left), kinds.depth(right)
     if depths[0] == depths[1] and depths[0]:
-        return _call("list_concat", left, right)  # a null is an empty array
+        return _call("__concat", left, right)
     if None in depths or depths[0] == depths[1]:
         return None
     one, other = depths[0] or 0, depths[1] or 0
