@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 LINKS = {"name": "LINK", "source": "FROM", "topics": "TOPICS", "copies": "COPIES", "lag": "LAG", "state": "STATE"}
 COPIES = {"topic": "TOPIC", "partition": "PARTITION", "state": "STATE", "end": "END", "source_end": "SOURCE END",
           "lag": "LAG", "behind": "BEHIND", "reason": "REASON"}  # fmt: skip
+MISSING = {"topic": "TOPIC", "partition": "PARTITION", "first": "FROM", "source_end": "SOURCE END", "missing": "MISSING",
+           "behind": "BEHIND", "silent": "SOURCE SILENT FOR"}  # fmt: skip
 LOST = {"topic": "TOPIC", "partition": "PARTITION", "common": "COMMON", "end": "END", "beyond": "BEYOND", "saved": "SAVED",
         "aborted": "ABORTED", "saved_in": "SAVED IN"}  # fmt: skip
 SETTINGS = {"name": "SETTING", "value": "VALUE"}
@@ -267,9 +269,25 @@ def promote(
         ready = wait_ready(brokers, name, wanted, wait_s)
         finish_promotion(brokers, name, ready, wait_s)
     missing = None if any(each.source_end_offset < 0 for each in ready) else sum(each.lag for each in ready)
-    data = {"topics": wanted, "records_missing": missing}
+    if now and not output.as_json:
+        output.table([_missing_row(each) for each in ready if each.lag], MISSING, empty="nothing is known to be missing")
     text = "an unknown number of records is missing" if missing is None else f"{missing} records are missing"
+    rows = [_missing_row(each) for each in ready]
+    data = {"topics": wanted, "records_missing": missing, "partitions": rows}
     output.done(f"promoted {', '.join(wanted)}" + (f"; {text}" if now else ""), data)
+
+
+def _missing_row(each: PartitionStatus) -> dict[str, Any]:
+    is_known = each.source_end_offset >= 0
+    return {
+        "topic": each.topic,
+        "partition": each.partition,
+        "first": each.copied_end_offset,
+        "source_end": each.source_end_offset if is_known else UNKNOWN,
+        "missing": each.lag if is_known else UNKNOWN,
+        "behind": f"{each.lag_ms / 1000:.1f} s",
+        "silent": f"{each.silent_ms / 1000:.1f} s" if each.silent_ms >= 0 else UNKNOWN,
+    }
 
 
 @mirror.command("failback")

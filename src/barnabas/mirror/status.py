@@ -21,6 +21,8 @@ class PartitionStatus(Struct, frozen=True):
         lag_ms: time since the copy had everything.
         reason: what holds the copy back; empty if nothing does.
         producer_id_end: all producer ids in the copy are below.
+        copied_end_offset: the end without the markers that a promotion has appended.
+        silent_ms: the time since the source told its end; -1 if it has not.
         common_offset: in a failback, the offset below which the source has the same; -1 before it is found.
     """
 
@@ -35,6 +37,8 @@ class PartitionStatus(Struct, frozen=True):
     reason: str
     producer_id_end: int
     common_offset: int = -1
+    copied_end_offset: int = -1
+    silent_ms: int = -1
 
 
 class LinkStatus(Struct, frozen=True):

@@ -71,6 +71,10 @@ class SourceLink(Protocol):
         """The source cannot be reached."""
         ...
 
+    def end_transactions(self) -> None:
+        """End the open transactions of copies that are promoted and have everything; raises StorageError."""
+        ...
+
     def look_again(self) -> None:
         """Read the metadata of the source soon."""
         ...
@@ -245,6 +249,8 @@ class SourceFetcher:
                 step = await self._ask_range(copy)
             if step is Step.CUT:
                 step = await self._cut(copy)
+            if copy.is_at_source_end:
+                self._link.end_transactions()
         except KafkaError as error:
             copy.stop(f"{error.code.name}: {error.message or 'the log cannot be cut'}")
             step = Step.STOP
