@@ -72,7 +72,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="module")
 def node(certificates: Certificates) -> Iterator[SecuredNode]:
-    with SecuredNode(certificates) as node:
+    node = SecuredNode(certificates)
+    with node:
         scram = "SCRAM-SHA-512=[iterations=4096,password=secret]"
         user = ("--entity-type", "users", "--entity-name", "mirror")
         run_tool("kafka-configs", "--bootstrap-server", node.bootstrap, "--alter", *user, "--add-config", scram)
