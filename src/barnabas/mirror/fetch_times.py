@@ -7,10 +7,13 @@ shortest wait for a first byte of the last seconds counts as the round trip; a l
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
 from msgspec import Struct
+
+from barnabas.mirror.status import LinkTimes
 
 WINDOW_S = 30.0
 BUCKET_S = 1.0
@@ -110,3 +113,16 @@ class FetchTimes:
             round_trip_s,
             min(now_s - self._began_s, WINDOW_S),
         )
+
+
+def summed(all_times: Iterable[FetchTimes], now_s: float) -> LinkTimes:
+    """The times of all fetchers of a link on one broker."""
+    found = [times.shares(now_s) for times in all_times]
+    round_trip_s = min((each.round_trip_s for each in found), default=float("inf"))
+    return LinkTimes(
+        seconds={part.value: sum(each.seconds[part] for each in found) for part in Part} if found else {},
+        bytes=sum(each.bytes for each in found),
+        fetchers=len(found),
+        round_trip_ms=round_trip_s * 1000 if round_trip_s < float("inf") else -1.0,
+        window_s=max((each.window_s for each in found), default=0.0),
+    )

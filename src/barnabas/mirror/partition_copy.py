@@ -461,8 +461,20 @@ class PartitionCopy:
 
     # Status
 
-    def status(self, now_ms: int) -> PartitionStatus:
-        """What an operator wants to know."""
+    def _bytes_of(self, lag: int) -> int:
+        """About the size of so many records, as that of the records here; UNKNOWN if there are none."""
+        log = self.partition.log
+        records = log.log_end_offset - log.log_start_offset
+        if lag <= 0:
+            return lag
+        return lag * log.size_bytes // records if records > 0 else UNKNOWN
+
+    def status(self, now_ms: int, contact_ms: int = UNKNOWN) -> PartitionStatus:
+        """What an operator wants to know.
+
+        Args:
+            contact_ms: the time since the last answer of the source about the partition.
+        """
         log = self.partition.log
         end = log.log_end_offset
         lag = max(self.source_end - end, 0) if self.source_end >= 0 else UNKNOWN
@@ -478,6 +490,8 @@ class PartitionCopy:
             source_end_offset=self.source_end,
             lag=lag,
             lag_ms=max(now_ms - self.caught_up_ms, 0) if lag else 0,
+            lag_bytes=self._bytes_of(lag),
+            contact_ms=contact_ms,
             reason=self.reason,
             producer_id_end=max((producer.producer_id + 1 for producer in log.reader.producers()), default=0),
             common_offset=self.common_offset,
@@ -490,6 +504,14 @@ def last_leader_epoch(records: memoryview) -> int:
     while (following := position + int.from_bytes(records[position + 8 : position + 12], "big") + LENGTH_OVERHEAD) < len(records):
         position = following
     return read_header(records, position).partition_leader_epoch
+
+    def _bytes_of(self, lag: int) -> int:
+        """About the size of so many records, as that of the records here; UNKNOWN if there are none."""
+        log = self.partition.log
+        records = log.log_end_offset - log.log_start_offset
+        if lag <= 0:
+            return lag
+        return lag * log.size_bytes // records if records > 0 else UNKNOWN
 
 
 def pieces(records: memoryview) -> Iterator[memoryview]:

@@ -21,6 +21,8 @@ class PartitionStatus(Struct, frozen=True):
         lag_ms: time since the copy had everything.
         reason: what holds the copy back; empty if nothing does.
         producer_id_end: all producer ids in the copy are below.
+        lag_bytes: about the size of these records, as that of the records here; -1 if it is not known.
+        contact_ms: time since the source last told about the partition; -1 if it never did since this broker leads the copy.
         common_offset: in a failback, the offset below which the source has the same; -1 before it is found.
     """
 
@@ -35,6 +37,29 @@ class PartitionStatus(Struct, frozen=True):
     reason: str
     producer_id_end: int
     common_offset: int = -1
+    lag_bytes: int = -1
+    contact_ms: int = -1
+
+    @property
+    def lost_ms(self) -> int:
+        """If the source died now: from how long ago records may be missing. -1 if it is not known."""
+        return self.lag_ms if self.lag > 0 else self.contact_ms
+
+
+class LinkTimes(Struct, frozen=True):
+    """Where the time of a broker's fetchers went in the last `window_s` seconds.
+
+    Args:
+        seconds: by `fetch_times.Part`, of all fetchers that have copies.
+        bytes: of records that came.
+        round_trip_ms: the shortest wait for an answer of the source; -1 without an answer.
+    """
+
+    seconds: dict[str, float] = {}
+    bytes: int = 0
+    fetchers: int = 0
+    round_trip_ms: float = -1.0
+    window_s: float = 0.0
 
 
 class LinkStatus(Struct, frozen=True):
@@ -44,11 +69,13 @@ class LinkStatus(Struct, frozen=True):
         error: that of the last contact with the source.
         refused: topics that cannot be copied, with the reason.
         not_followed: other things that cannot be copied, such as ACLs, with the reason.
+        times: of its fetchers.
     """
 
     error: str = ""
     refused: dict[str, str] = {}
     not_followed: dict[str, str] = {}
+    times: LinkTimes = LinkTimes()
 
 
 def encode(status: PartitionStatus | LinkStatus) -> str:

@@ -16,9 +16,10 @@ from barnabas.client import operations
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.errors import ClientError, UnsupportedRequest
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.mirror.fetch_times import summed
 from barnabas.mirror.partition_copy import OF_FAILBACK, PartitionCopy
 from barnabas.mirror.rate_limit import RateLimit
-from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, encode
+from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, LinkTimes, PartitionStatus, encode
 from barnabas.mirror.topics import ANOTHER_ID, id_text
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.mirroring.declared_sync import sync_declared
@@ -27,7 +28,7 @@ from barnabas.server.mirroring.source_fetcher import SourceFetcher
 from barnabas.server.mirroring.topic_sync import sync_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from barnabas.mirror.link import Link
     from barnabas.replication.leader_partition import LeaderPartition
@@ -101,13 +102,23 @@ class LinkRunner:
 
     def status(self) -> dict[str, str]:
         """The status as read-only settings of the link: one of the link, and one of each copy that this broker leads."""
-        now_ms = self._services.clock.now_ms()
         error = "the link is paused" if self.link.is_paused else self._error
         not_followed = {**self._not_followed, **self._groups.not_followed}
-        found = {LINK_STATUS: encode(LinkStatus(error, self._refused_now(), not_followed))}
-        for copy in self._copies.values():
-            found[f"{PREFIX}{copy.partition.topic}-{copy.partition.index}"] = encode(copy.status(now_ms))
+        found = {LINK_STATUS: encode(LinkStatus(error, self._refused_now(), not_followed, self.times()))}
+        for each in self.partition_statuses():
+            found[f"{PREFIX}{each.topic}-{each.partition}"] = encode(each)
         return found
+
+    def partition_statuses(self) -> Iterator[PartitionStatus]:
+        """The status of each copy that this broker leads."""
+        now_ms = self._services.clock.now_ms()
+        contacts = {copy: fetcher.contact_ms for fetcher in self._fetchers.values() for copy in fetcher.copies}
+        return (copy.status(now_ms, contacts.get(copy, -1)) for copy in self._copies.values())
+
+    def times(self) -> LinkTimes:
+        """Where the time of the fetchers went that have copies."""
+        now_s = self._services.clock.monotonic_ms() / 1000
+        return summed((fetcher.times for fetcher in self._fetchers.values() if any(fetcher.copies)), now_s)
 
     def _refused_now(self) -> dict[str, str]:
         """The refused topics whose settings were not set again since."""

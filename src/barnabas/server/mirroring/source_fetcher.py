@@ -34,6 +34,7 @@ from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOf
 from barnabas.server.mirroring.answer_receiver import NO_RECORDS, AnswerReceiver
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from uuid import UUID
 
     from barnabas.client.asynchronous import AsyncClient
@@ -104,8 +105,23 @@ class SourceFetcher:
         self._session = SourceSession()
         self._scanned_s = -SCAN_S
         self._answer_bytes = FIRST_FETCH_BYTES
-        self.times = FetchTimes(services.loop.time())
+        self.times = FetchTimes(services.clock.monotonic_ms() / 1000)
+        self._answered_s: float | None = None  # when the last request without an error was answered
         self._task = services.loop.create_task(self._run(), name=f"mirror-fetcher-{lane}-of-{leader}")
+
+    @property
+    def copies(self) -> Iterator[PartitionCopy]:
+        """The copies that it fetches, or that rest."""
+        return (copy for copy, _, _ in self._copies.values())
+
+    @property
+    def contact_ms(self) -> int:
+        """The time since the source last told about these copies; -1 if it never did."""
+        return -1 if self._answered_s is None else int((self._now_s() - self._answered_s) * 1000)
+
+    def _now_s(self) -> float:
+        """For measurements; the loop's time is not exact within one turn."""
+        return self._services.clock.monotonic_ms() / 1000
 
     def wake(self) -> None:
         """Look for partitions to fetch."""
@@ -128,23 +144,25 @@ class SourceFetcher:
                 logger.exception("event=mirror-fetch-failed leader=%d", self._leader)
             self._session.restart()
             self._link.look_again()
-            self.times.failed(self._services.loop.time())
+            self.times.failed(self._now_s())
             await self._pause(pause_s, Part.ERROR)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _pause(self, seconds: float, part: Part) -> None:
         await asyncio.sleep(seconds)
-        self.times.add(part, seconds, self._services.loop.time())
+        self.times.add(part, seconds, self._now_s())
 
     async def _turn(self) -> None:
         now_s = self._services.loop.time()
         if self._awake.is_set() or now_s >= self._scanned_s + (REST_S if self._resting else SCAN_S):
             self._scan(now_s)
         if not len(self._session):
-            part = Part.TARGET if self._copies else Part.IDLE
+            is_blocked = any(copy.partition.is_under_min_isr for copy in self.copies)
+            part = Part.TARGET if is_blocked else Part.ERROR if self._resting else Part.IDLE
+            began_s = self._now_s()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._awake.wait(), REST_S if self._resting else IDLE_S)
-            self.times.add(part, self._services.loop.time() - now_s, self._services.loop.time())
+            self.times.add(part, self._now_s() - began_s, self._now_s())
             self._awake.set()
             return
         await self._fetch()
@@ -197,7 +215,7 @@ class SourceFetcher:
         receiver = AnswerReceiver(services, session, self._copies)
         call = Call(request, self._leader, None if session.uses_ids else LAST_VERSION_WITH_NAMES, FIRST_VERSION)
         stream = FetchStream(receiver)
-        began_s = services.loop.time()
+        began_s = self._now_s()
         try:
             await self._client.request_streamed(call, stream)
         finally:
@@ -208,6 +226,7 @@ class SourceFetcher:
         if stream.error_code:
             await self._refused(ErrorCode(stream.error_code))
             return
+        self._answered_s = self._now_s()
         session.receive(stream.session_id)
         steps = receiver.steps
         if receiver.failure is None:
@@ -228,7 +247,7 @@ class SourceFetcher:
             logger.info("event=mirror-fetch-session-ended leader=%d error_code=%s", self._leader, error.name)
             return
         logger.info("event=mirror-fetch-refused leader=%d error_code=%s", self._leader, error.name)
-        self.times.failed(self._services.loop.time())
+        self.times.failed(self._now_s())
         self._link.look_again()
         await self._pause(REST_S, Part.ERROR)
 
@@ -255,7 +274,7 @@ class SourceFetcher:
         if step in {Step.FIND_LEADER, Step.WAIT}:
             self._resting[copy] = self._services.loop.time() + REST_S
         if step is Step.FIND_LEADER:
-            self.times.failed(self._services.loop.time())
+            self.times.failed(self._now_s())
             self._link.look_again()
         if step is Step.STOP and key in self._session:
             partition = copy.partition
@@ -264,7 +283,7 @@ class SourceFetcher:
 
     def _measure(self, receiver: AnswerReceiver, began_s: float, *, is_behind: bool) -> None:
         """Note where the time of an answer went, and choose the size of the next one."""
-        now_s = self._services.loop.time()
+        now_s = self._now_s()
         first_s = receiver.first_byte_s or now_s
         if is_behind:
             self.times.waited(first_s - began_s, now_s)
