@@ -28,8 +28,8 @@ EQUAL = PartitionStatus(
 BEHIND = replace(EQUAL, end_offset=5, lag=5, lag_ms=2500, lag_bytes=500)
 
 
-def times(round_trip_ms: float = 0.2, size: int = 10**9, **seconds: float) -> Times:
-    return all_times([LinkTimes(seconds=seconds, bytes=size, fetchers=2, round_trip_ms=round_trip_ms, window_s=30.0)])
+def times(round_trip_ms: float = 0.2, size: float = 1e9, **seconds: float) -> Times:
+    return all_times([LinkTimes(seconds=seconds, bytes=int(size), fetchers=2, round_trip_ms=round_trip_ms, window_s=30.0)])
 
 
 def judge(

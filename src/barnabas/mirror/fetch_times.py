@@ -40,7 +40,6 @@ class Bucket(Struct):
     shortest_wait_s: float = float("inf")
     answers: int = 0
     bytes: int = 0
-    errors: int = 0
 
 
 class Shares(NamedTuple):
@@ -53,14 +52,28 @@ class Shares(NamedTuple):
     window_s: float
 
 
+class Counters:
+    """Sums since a start."""
+
+    def __init__(self) -> None:
+        self.answers = self.bytes = self.errors = 0
+        self.seconds = dict.fromkeys(Part, 0.0)
+
+    def add_all(self, other: Counters) -> None:
+        self.answers += other.answers
+        self.bytes += other.bytes
+        self.errors += other.errors
+        for part, seconds in other.seconds.items():
+            self.seconds[part] += seconds
+
+
 class FetchTimes:
     """The times of one fetcher, and its counters since its start."""
 
     def __init__(self, now_s: float) -> None:
         self._began_s = now_s
         self._buckets: deque[Bucket] = deque()
-        self.answers = self.bytes = self.errors = 0
-        self.seconds = dict.fromkeys(Part, 0.0)
+        self.counters = Counters()
 
     def _bucket(self, now_s: float) -> Bucket:
         while self._buckets and self._buckets[0].began_s < now_s - WINDOW_S:
@@ -72,7 +85,7 @@ class FetchTimes:
     def add(self, part: Part, seconds: float, now_s: float) -> None:
         """These seconds went to a part."""
         self._bucket(now_s).seconds[part] += seconds
-        self.seconds[part] += seconds
+        self.counters.seconds[part] += seconds
 
     def waited(self, seconds: float, now_s: float) -> None:
         """The first byte of an answer took so long, although the source had records."""
@@ -81,20 +94,20 @@ class FetchTimes:
         bucket.waited_s += seconds
         bucket.shortest_wait_s = min(bucket.shortest_wait_s, seconds)
         round_trip_s = min(each.shortest_wait_s for each in self._buckets)
-        self.seconds[Part.LINE] += round_trip_s
-        self.seconds[Part.SOURCE] += seconds - round_trip_s
+        self.counters.seconds[Part.LINE] += round_trip_s
+        self.counters.seconds[Part.SOURCE] += seconds - round_trip_s
 
     def answered(self, size: int, now_s: float) -> None:
         """An answer with so many bytes of records was taken."""
         bucket = self._bucket(now_s)
         bucket.answers += 1
         bucket.bytes += size
-        self.answers += 1
-        self.bytes += size
+        self.counters.answers += 1
+        self.counters.bytes += size
 
-    def failed(self, now_s: float) -> None:
-        self._bucket(now_s).errors += 1
-        self.errors += 1
+    def failed(self) -> None:
+        """A request failed, or the source refused a partition."""
+        self.counters.errors += 1
 
     def shares(self, now_s: float) -> Shares:
         """The sums of the last `WINDOW_S`."""

@@ -16,7 +16,7 @@ from barnabas.client import operations
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.errors import ClientError, UnsupportedRequest
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.mirror.fetch_times import summed
+from barnabas.mirror.fetch_times import Counters, summed
 from barnabas.mirror.partition_copy import OF_FAILBACK, PartitionCopy
 from barnabas.mirror.rate_limit import RateLimit
 from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, LinkTimes, PartitionStatus, encode
@@ -56,6 +56,7 @@ class LinkRunner:
             client.cluster = self._client.cluster  # one client reads the metadata for all
         self._copies: dict[LeaderPartition, PartitionCopy] = {}
         self._fetchers: dict[tuple[int, int], SourceFetcher] = {}
+        self._ended = Counters()  # of fetchers that were closed
         self._refused: dict[str, tuple[str, Mapping[str, str]]] = {}  # by topic: why, and the settings that it had here then
         self._not_followed: dict[str, str] = {}
         self._error = "no answer of the source yet"
@@ -114,6 +115,22 @@ class LinkRunner:
         now_ms = self._services.clock.now_ms()
         contacts = {copy: fetcher.contact_ms for fetcher in self._fetchers.values() for copy in fetcher.copies}
         return (copy.status(now_ms, contacts.get(copy, -1)) for copy in self._copies.values())
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the source answers and the link is not paused."""
+        return not self._error and not self.link.is_paused
+
+    @property
+    def refused_count(self) -> int:
+        return len(self._refused_now())
+
+    def counters(self) -> Counters:
+        """The counters of all fetchers since the start of the link here."""
+        found = Counters()
+        for each in (self._ended, *(fetcher.times.counters for fetcher in self._fetchers.values())):
+            found.add_all(each)
+        return found
 
     def times(self) -> LinkTimes:
         """Where the time of the fetchers went that have copies."""
@@ -235,7 +252,9 @@ class LinkRunner:
                         self._services, self._log_start_offsets, self, client, lane, leader
                     )
         for slot in [slot for slot in self._fetchers if slot[1] not in leaders]:
-            closing = self._services.loop.create_task(self._fetchers.pop(slot).close())
+            fetcher = self._fetchers.pop(slot)
+            self._ended.add_all(fetcher.times.counters)
+            closing = self._services.loop.create_task(fetcher.close())
             closing.add_done_callback(lambda _: None)
         for fetcher in self._fetchers.values():
             fetcher.wake()

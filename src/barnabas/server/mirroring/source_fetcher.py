@@ -144,7 +144,7 @@ class SourceFetcher:
                 logger.exception("event=mirror-fetch-failed leader=%d", self._leader)
             self._session.restart()
             self._link.look_again()
-            self.times.failed(self._now_s())
+            self.times.failed()
             await self._pause(pause_s, Part.ERROR)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
@@ -247,7 +247,7 @@ class SourceFetcher:
             logger.info("event=mirror-fetch-session-ended leader=%d error_code=%s", self._leader, error.name)
             return
         logger.info("event=mirror-fetch-refused leader=%d error_code=%s", self._leader, error.name)
-        self.times.failed(self._now_s())
+        self.times.failed()
         self._link.look_again()
         await self._pause(REST_S, Part.ERROR)
 
@@ -274,7 +274,7 @@ class SourceFetcher:
         if step in {Step.FIND_LEADER, Step.WAIT}:
             self._resting[copy] = self._services.loop.time() + REST_S
         if step is Step.FIND_LEADER:
-            self.times.failed(self._now_s())
+            self.times.failed()
             self._link.look_again()
         if step is Step.STOP and key in self._session:
             partition = copy.partition
