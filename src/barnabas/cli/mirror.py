@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,7 +34,6 @@ MEANINGS = {
     "error": "pauses after errors",
     "idle": "the copies had everything",
 }
-WATCH_S = 2.0
 UNKNOWN = "?"
 
 
@@ -163,23 +161,16 @@ def _link_row(link: LinkView) -> dict[str, Any]:
 @mirror.command("status")
 @click.argument("name", metavar="LINK")
 @click.option("--why", is_flag=True, help="Show what holds the link back: the source, the line, the target or a limit.")
-@click.option("--watch", is_flag=True, help="Show it again every two seconds, until Ctrl-C.")
 @connection_options
 @output_option
-def status(connection: Connection, output: Output, name: str, why: bool, watch: bool) -> None:
+def status(connection: Connection, output: Output, name: str, why: bool) -> None:
     """Show for each partition of the copies how far it is, and what would be missing if the source died now."""
     from barnabas.cli.broker_connections import Brokers
     from barnabas.cli.mirror_requests import view
 
     with Brokers(connection) as brokers:
-        while True:
-            found = view(brokers, name)
-            (_show_why if why else _show_status)(output, found)
-            if not watch:
-                return
-            time.sleep(WATCH_S)
-            if not output.as_json:
-                click.echo()
+        found = view(brokers, name)
+    (_show_why if why else _show_status)(output, found)
 
 
 def _show_status(output: Output, found: LinkView) -> None:

@@ -262,6 +262,8 @@ class SourceFetcher:
         try:
             if step is Step.ASK_RANGE:
                 step = await self._ask_range(copy)
+                if step is Step.WAIT:  # as in `_cut`: before a log starts again elsewhere, its start must be written
+                    await self._log_start_offsets.keep([copy.partition.log])
             if step is Step.CUT:
                 step = await self._cut(copy)
         except KafkaError as error:
