@@ -23,7 +23,7 @@ EQUAL = PartitionStatus(
     reason="",
     producer_id_end=0,
     lag_bytes=0,
-    contact_ms=300,
+    silent_ms=300,
 )
 BEHIND = replace(EQUAL, end_offset=5, lag=5, lag_ms=2500, lag_bytes=500)
 
@@ -45,7 +45,7 @@ def test_the_loss_is_a_sum_and_the_longest_time() -> None:
 
 
 def test_a_loss_is_unknown_until_the_source_has_told() -> None:
-    assert loss_of([EQUAL, replace(EQUAL, lag=-1, lag_bytes=-1, contact_ms=-1)]) == Loss(-1, -1, -1)
+    assert loss_of([EQUAL, replace(EQUAL, lag=-1, lag_bytes=-1, silent_ms=-1)]) == Loss(-1, -1, -1)
 
 
 @pytest.mark.parametrize(

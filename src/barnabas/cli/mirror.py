@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 LINKS = {"name": "LINK", "source": "FROM", "topics": "TOPICS", "copies": "COPIES", "lag": "LAG", "state": "STATE"}
 COPIES = {"topic": "TOPIC", "partition": "PARTITION", "state": "STATE", "end": "END", "source_end": "SOURCE END",
           "lag": "LAG", "bytes": "BYTES", "behind": "BEHIND", "reason": "REASON"}  # fmt: skip
+MISSING = {"topic": "TOPIC", "partition": "PARTITION", "first": "FROM", "source_end": "SOURCE END", "missing": "MISSING",
+           "behind": "BEHIND", "silent": "SOURCE SILENT FOR"}  # fmt: skip
 LOST = {"topic": "TOPIC", "partition": "PARTITION", "common": "COMMON", "end": "END", "beyond": "BEYOND", "saved": "SAVED",
         "aborted": "ABORTED", "saved_in": "SAVED IN"}  # fmt: skip
 SETTINGS = {"name": "SETTING", "value": "VALUE"}
@@ -71,6 +73,7 @@ def mirror() -> None:
 @click.option("--acls/--no-acls", default=None, help="Follow the ACLs of the copied topics and groups.  [default: no-acls]")
 @click.option("--configs/--no-configs", default=None, help="Follow the settings of the topics.  [default: configs]")
 @click.option("--quotas/--no-quotas", default=None, help="Follow the client quotas.  [default: no-quotas]")
+@click.option("--users/--no-users", default=None, help="Follow the SCRAM users, if the source is barnabas.  [default: no-users]")
 @click.option("--schemas/--no-schemas", default=None, help="Copy the schemas of the source's registry.  [default: no-schemas]")
 @click.option(
     "--set",
@@ -94,6 +97,7 @@ def create(
     acls: bool | None,
     configs: bool | None,
     quotas: bool | None,
+    users: bool | None,
     schemas: bool | None,
     sets: Sequence[str],
 ) -> None:
@@ -120,6 +124,7 @@ def create(
         ("sync.topic.configs.enabled", configs),
         ("sync.client.quotas.enabled", quotas),
         ("sync.schemas.enabled", schemas),
+        ("sync.users.enabled", users),
     ):
         changes += [] if wanted is None else [Change(key, Operation.SET, "true" if wanted else "false")]
     with connection.wire() as wire:
@@ -245,7 +250,7 @@ def _copy_row(each: PartitionStatus) -> dict[str, Any]:
         "behind": f"{each.lag_ms / 1000:.1f} s" if is_known else UNKNOWN,
         "reason": each.reason,
         "lag_ms": each.lag_ms,
-        "contact_ms": each.contact_ms,
+        "silent_ms": each.silent_ms,
     }
 
 
@@ -326,9 +331,25 @@ def promote(
         ready = wait_ready(brokers, name, wanted, wait_s)
         finish_promotion(brokers, name, ready, wait_s)
     missing = None if any(each.source_end_offset < 0 for each in ready) else sum(each.lag for each in ready)
-    data = {"topics": wanted, "records_missing": missing}
+    if now and not output.as_json:
+        output.table([_missing_row(each) for each in ready if each.lag], MISSING, empty="nothing is known to be missing")
     text = "an unknown number of records is missing" if missing is None else f"{missing} records are missing"
+    rows = [_missing_row(each) for each in ready]
+    data = {"topics": wanted, "records_missing": missing, "partitions": rows}
     output.done(f"promoted {', '.join(wanted)}" + (f"; {text}" if now else ""), data)
+
+
+def _missing_row(each: PartitionStatus) -> dict[str, Any]:
+    is_known = each.source_end_offset >= 0
+    return {
+        "topic": each.topic,
+        "partition": each.partition,
+        "first": each.copied_end_offset,
+        "source_end": each.source_end_offset if is_known else UNKNOWN,
+        "missing": each.lag if is_known else UNKNOWN,
+        "behind": f"{each.lag_ms / 1000:.1f} s",
+        "silent": f"{each.silent_ms / 1000:.1f} s" if each.silent_ms >= 0 else UNKNOWN,
+    }
 
 
 @mirror.command("failback")

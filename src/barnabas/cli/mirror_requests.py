@@ -26,7 +26,7 @@ from barnabas.protocol.messages.list_config_resources import ListConfigResources
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.values import ResourceType
 
-LOOK_AGAIN_S = 0.2
+LOOK_AGAIN_S = 0.05
 # Producers of the source may go on here with ids that no copy has yet, and those of this cluster may go on at the source after a failback.
 PRODUCER_ID_MARGIN = 1_000_000
 READY = "ready"

@@ -48,11 +48,24 @@ class CommonPoint:
         self._low = max(start, source_start)
         self._high = min(end, source_end, limit)
         self._is_first = True
+        self._source_start, self._source_end = source_start, source_end
+        # If no batch was the same, the batch of the source at the result may begin before it, because deletion has moved a start into a
+        # batch. The copy needs the first offset of that batch, so a last probe looks at it.
+        self._has_last_probe = False
+        self._floor = NO_LIMIT
         self._behind: dict[int, int] = {}  # offset -> a later one, with nothing in between on either side
 
     @property
     def is_done(self) -> bool:
+        return self._is_closed and (self._has_last_probe or self._last_position >= self._source_end)
+
+    @property
+    def _is_closed(self) -> bool:
         return self._low >= self._high
+
+    @property
+    def _last_position(self) -> int:
+        return max(self.offset, self._source_start)
 
     @property
     def offset(self) -> int:
@@ -60,10 +73,12 @@ class CommonPoint:
         found = self._high
         while found in self._behind:
             found = self._behind[found]
-        return found
+        return min(found, self._floor)
 
     @property
     def position(self) -> int:
+        if self._is_closed:
+            return self._last_position
         return self._high - 1 if self._is_first else (self._low + self._high) // 2
 
     @property
@@ -73,6 +88,7 @@ class CommonPoint:
     def begins_at(self, source_start: int) -> None:
         """Retention has moved the start of the source."""
         self._low = max(self._low, min(source_start, self._high))
+        self._source_start = max(self._source_start, source_start)
 
     def receive(self, theirs: Buffer) -> None:
         """Compare the batches of the source from `position` on, of which the first is whole, with those here.
@@ -80,6 +96,10 @@ class CommonPoint:
         Raises:
             KafkaError: the batches are damaged.
         """
+        if self._is_closed:
+            self._floor = read_header(theirs).base_offset if len(theirs) >= HEADER_SIZE else NO_LIMIT
+            self._has_last_probe = True
+            return
         at, self._is_first = self.position, False
         if self._is_compacted:
             self._compare_records(at, theirs)
@@ -91,7 +111,7 @@ class CommonPoint:
         if there is None and here is None:
             self._nothing_from(at)
         elif there is not None and here is not None and _mark(there) == _mark(here):
-            self._low = min(here.last_offset + 1, self._high)
+            self._low, self._has_last_probe = min(here.last_offset + 1, self._high), True
         else:
             self._differs(at if here is None else here.base_offset, at)
 
@@ -111,14 +131,14 @@ class CommonPoint:
                 if there[offset] != content:
                     self._differs(header.base_offset, at)
                     return
-                self._low = offset + 1
+                self._low, self._has_last_probe = offset + 1, True
             here[offset] = content
         if here.keys() & there.keys():
             return
         if not here and not there:
             self._nothing_from(at)
         elif self._is_limited:
-            self._low = max(self._low, min(max(covered, at + 1), self._high))
+            self._low, self._has_last_probe = max(self._low, min(max(covered, at + 1), self._high)), True
         else:
             self._differs(at, at)
 

@@ -13,7 +13,15 @@ from barnabas.config import definitions
 LEAST_FETCH_BYTES = 128 << 10  # of one answer: on a slow line it must not take longer than the timeout
 FIRST_FETCH_BYTES = 1 << 20
 MOST_FETCH_BYTES = 48 << 20  # below fetch.max.bytes of brokers; an answer is appended while it arrives, so it needs no memory
-PATTERN_KEYS = ("topics", "topics.exclude", "groups", "groups.exclude", "acls.principals", "acls.principals.exclude")
+PATTERN_KEYS = (
+    "topics",
+    "topics.exclude",
+    "groups",
+    "groups.exclude",
+    "acls.principals",
+    "acls.principals.exclude",
+    "users.exclude",
+)
 CLIENT_KEYS = ("bootstrap.servers", "security.protocol")
 SCHEMAS_TOPIC = "_schemas"  # of schema registries
 CLIENT_PREFIXES = ("sasl.", "ssl.")
@@ -64,6 +72,10 @@ class Link(Struct, frozen=True):
     def copies_acls_of(self, principal: str) -> bool:
         """Whether the link copies ACLs of a principal, such as User:alice."""
         return self._takes("acls.principals", principal)
+
+    def copies_user(self, user: str) -> bool:
+        """Whether the link copies a SCRAM user."""
+        return not any(matches(user) for matches in self.patterns["users.exclude"])
 
     @property
     def prefix(self) -> str:

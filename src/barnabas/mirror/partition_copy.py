@@ -42,6 +42,7 @@ from barnabas.storage.producer_rewind import ProducerRewind
 from barnabas.storage.replicated_batches import set_leader_epoch
 
 NO_EPOCH = UNKNOWN = NO_POSITION = -1
+NEVER_MS = -1
 PIECE_BYTES = 512 * 1024  # appended before the loop gets a turn
 OF_FAILBACK = frozenset({INSPECTING, COMPARING, TRUNCATING})  # values of mirror.state
 
@@ -89,9 +90,12 @@ class PartitionCopy:
         self.source_epoch = NO_EPOCH  # leader epoch in the source of the last batch here
         self.reason = ""  # what holds the copy back
         self.is_stopped = False
+        self.is_source_deleted = False  # the source has no such topic; the copy goes on if it is there again with the same id
         self.caught_up_ms = now_ms
         self._is_compared = False
-        self._is_asked_since_promotion = False
+        self._is_asked_since_promotion = self._is_answered_since_promotion = False
+        self._heard_ms = NEVER_MS  # the time of the last answer about records
+        self._copied_end = UNKNOWN  # the end before the markers of a promotion
         self._is_ended = False  # open transactions were ended
         # Of a failback
         self.common_offset = UNKNOWN  # both logs are the same below it
@@ -129,8 +133,7 @@ class PartitionCopy:
     def wants_records(self) -> bool:
         """Whether the partition should be fetched now."""
         partition = self.partition
-        if self.state != self._state:
-            self._begin_state()
+        self._notice_state()
         if partition.closed or self.is_stopped or self.is_drained:
             return False
         if self.state in OF_FAILBACK:
@@ -138,13 +141,16 @@ class PartitionCopy:
         if self._cut_in_epoch >= partition.leader_epoch:
             self.reason = "waits for the next leader epoch"
             return False
+        self._is_asked_since_promotion = self.state == PROMOTING
         if partition.is_under_min_isr:
             self.reason = "fewer than min.insync.replicas are in sync here"
             return False
         return True
 
-    def _begin_state(self) -> None:
-        """The state of the topic has changed: begin a failback, or follow the source after it."""
+    def _notice_state(self) -> None:
+        """If the state of the topic has changed, begin a failback, or follow the source after it."""
+        if self.state == self._state:
+            return
         if self.state in OF_FAILBACK or self._state in OF_FAILBACK:
             self.is_stopped = self._is_compared = False
             self.reason, self._search, self.source_epoch = "", None, NO_EPOCH
@@ -182,11 +188,18 @@ class PartitionCopy:
             return self._look_for_common_point(asked, answer.records)
         if self._must_compare:
             return self._compare(answer.records)
-        if self.state == PROMOTING:
-            self._is_asked_since_promotion = True
+        self._is_answered_since_promotion = self._is_asked_since_promotion
+        self._heard_ms = now_ms
         if not len(answer.records):
             return self._receive_nothing(now_ms)
         return Step.TAKE
+
+    def heard(self, now_ms: int) -> None:
+        """The source has answered, and has no news of this partition."""
+        if self._heard_ms != NEVER_MS:
+            self._heard_ms = now_ms
+        if not self.is_behind:
+            self.caught_up_ms = now_ms
 
     def _compare(self, records: Buffer) -> Step:
         """Compare the last batch here with that of the source at the same offset. Compaction in the source may have rewritten it."""
@@ -306,25 +319,20 @@ class PartitionCopy:
         return b"" if region is None else log.files.pread(region.fileno, region.size, region.position)
 
     @property
-    def _new_start(self) -> int | None:
-        """The offset at which the log starts again empty, if it cannot be cut at the common offset: the records before are not here, or
-        compaction has removed some of them in favour of records that are cut off."""
+    def _is_emptied(self) -> bool:
+        """Whether the cut leaves nothing, and the log starts again at 0: no record before the common offset is here, or compaction has
+        removed some of them in favour of records that are cut off. The copy continues at the start of the source."""
         log = self.partition.log
-        if self.common_offset < max(log.log_start_offset, log.cleaned_end):
-            return max(self.source_start, 0)
-        return None
+        return self.common_offset <= log.log_start_offset or self.common_offset < log.cleaned_end
 
     def may_cut(self) -> bool:
         """Whether the log can be cut now. If not, its checkpoints must be written first, or a swap of segments must end."""
-        log, start = self.partition.log, self._new_start
-        if log.is_swapping:
-            return False
-        lowest = self.common_offset if start is None else min(log.log_start_offset, start)
-        return log.truncator.may_cut(lowest)
+        log = self.partition.log
+        return not log.is_swapping and log.truncator.may_cut(0 if self._is_emptied else self.common_offset)
 
     def plan_cut(self) -> ProducerRewind | None:
         """The slow part of `cut`, for a thread; None if there is none."""
-        return self.partition.log.truncator.plan_truncation(self.common_offset) if self._new_start is None else None
+        return self.partition.log.truncator.plan_truncation(self.common_offset) if not self._is_emptied else None
 
     def cut(self, rewind: ProducerRewind | None) -> int:
         """Cut the log at the common offset; returns by how many offsets. 0 if the log or its role has changed since it was planned.
@@ -337,9 +345,8 @@ class PartitionCopy:
             return 0
         if rewind is not None and not log.truncator.still_holds(rewind):
             return 0
-        end, start = log.log_end_offset, self._new_start
-        count = end - max(self.common_offset, log.log_start_offset)
-        partition.cut_log(self.common_offset, rewind, start_again_at=start)
+        count = log.log_end_offset - max(self.common_offset, log.log_start_offset)
+        partition.cut_log(self.common_offset, rewind, start_again_at=0 if self._is_emptied else None)
         self.common_offset = log.log_end_offset
         self._cut_in_epoch = partition.leader_epoch
         return count
@@ -351,7 +358,7 @@ class PartitionCopy:
             return self.state
         is_whole = partition.high_watermark == partition.log.log_end_offset
         if self.state == TRUNCATING:
-            is_done = not self.must_cut and is_whole and partition.is_followed_exactly and partition.log.is_written_down
+            is_done = not self.must_cut and is_whole and partition.is_followed_exactly and not partition.log.is_overstated
             return "truncated" if is_done else self.state
         if self.state == INSPECTING:
             return "inspected"
@@ -426,7 +433,7 @@ class PartitionCopy:
 
     @property
     def is_at_source_end(self) -> bool:
-        return self._is_asked_since_promotion and self.partition.log.log_end_offset >= self.source_end
+        return self._is_answered_since_promotion and self.partition.log.log_end_offset >= self.source_end
 
     @property
     def is_ready(self) -> bool:
@@ -447,6 +454,8 @@ class PartitionCopy:
         ):
             return 0
         log, count = partition.log, 0
+        if self._copied_end == UNKNOWN:
+            self._copied_end = log.log_end_offset
         for producer in log.reader.producers():
             if producer.current_txn_start_offset < 0:
                 continue
@@ -469,17 +478,23 @@ class PartitionCopy:
             return lag
         return lag * log.size_bytes // records if records > 0 else UNKNOWN
 
-    def status(self, now_ms: int, contact_ms: int = UNKNOWN) -> PartitionStatus:
-        """What an operator wants to know.
+    def _bytes_of(self, lag: int) -> int:
+        """About the size of so many records, as that of the records here; UNKNOWN if there are none."""
+        log = self.partition.log
+        records = log.log_end_offset - log.log_start_offset
+        if lag <= 0:
+            return lag
+        return lag * log.size_bytes // records if records > 0 else UNKNOWN
 
-        Args:
-            contact_ms: the time since the last answer of the source about the partition.
-        """
+    def status(self, now_ms: int) -> PartitionStatus:
+        """What an operator wants to know."""
+        self._notice_state()
         log = self.partition.log
         end = log.log_end_offset
-        lag = max(self.source_end - end, 0) if self.source_end >= 0 else UNKNOWN
+        copied = end if self._copied_end == UNKNOWN else self._copied_end
+        lag = max(self.source_end - copied, 0) if self.source_end >= 0 else UNKNOWN
         state = self._failback_state() if self.state in OF_FAILBACK else self.state
-        if self.is_stopped:
+        if self.is_stopped or self.is_source_deleted:
             state = "stopped"
         return PartitionStatus(
             topic=self.partition.topic,
@@ -491,10 +506,12 @@ class PartitionCopy:
             lag=lag,
             lag_ms=max(now_ms - self.caught_up_ms, 0) if lag else 0,
             lag_bytes=self._bytes_of(lag),
-            contact_ms=contact_ms,
             reason=self.reason,
             producer_id_end=max((producer.producer_id + 1 for producer in log.reader.producers()), default=0),
             common_offset=self.common_offset,
+            lag_bytes=self._bytes_of(lag),
+            copied_end_offset=copied,
+            silent_ms=UNKNOWN if self._heard_ms == NEVER_MS else max(now_ms - self._heard_ms, 0),
         )
 
 

@@ -22,7 +22,8 @@ class PartitionStatus(Struct, frozen=True):
         reason: what holds the copy back; empty if nothing does.
         producer_id_end: all producer ids in the copy are below.
         lag_bytes: about the size of these records, as that of the records here; -1 if it is not known.
-        contact_ms: time since the source last told about the partition; -1 if it never did since this broker leads the copy.
+        copied_end_offset: the end without the markers that a promotion has appended.
+        silent_ms: the time since the source told its end; -1 if it has not.
         common_offset: in a failback, the offset below which the source has the same; -1 before it is found.
     """
 
@@ -37,13 +38,14 @@ class PartitionStatus(Struct, frozen=True):
     reason: str
     producer_id_end: int
     common_offset: int = -1
+    copied_end_offset: int = -1
+    silent_ms: int = -1
     lag_bytes: int = -1
-    contact_ms: int = -1
 
     @property
     def lost_ms(self) -> int:
         """If the source died now: from how long ago records may be missing. -1 if it is not known."""
-        return self.lag_ms if self.lag > 0 else self.contact_ms
+        return self.lag_ms if self.lag > 0 else self.silent_ms
 
 
 class LinkTimes(Struct, frozen=True):

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas.cli import mirror_requests
 from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.connection import Connection
+from barnabas.cli.mirror_failback import Failback, LostPart
 from barnabas.cli.mirror_requests import LinkView, alter_link, finish_promotion, start_promotion, view, wait_ready
 from barnabas.cli.resources import Change, Operation
 from barnabas.client.blocking import BlockingClient
@@ -142,3 +143,13 @@ def open_transaction(servers: str, topic: str, value: str) -> Producer:
     producer.produce(topic, value.encode(), partition=0)
     producer.flush(30)
     return producer
+
+
+def failback(servers: str, topics: list[str], link: str = "back", wait_s: float = 30) -> list[LostPart]:
+    with Failback(Connection(servers), link, wait_s, print) as run:
+        wanted = run.inspect(topics, only_promoted=False)
+        parts = run.compare(wanted)
+        run.save(parts)
+        run.move_groups_back(parts)
+        run.cut(wanted)
+    return parts

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.cli.connection import Connection
 from barnabas.cli.errors import Failure
-from barnabas.cli.mirror_failback import Failback, LostPart
+from barnabas.cli.mirror_failback import Failback
 from barnabas.testing import Broker
 from tests.server.mirroring.clusters import (
     batches,
@@ -18,6 +18,7 @@ from tests.server.mirroring.clusters import (
     create,
     create_link,
     ends,
+    failback,
     open_transaction,
     promote,
     wait_equal,
@@ -37,16 +38,6 @@ def old() -> Iterator[Broker]:
 def other() -> Iterator[Broker]:
     with Broker() as broker:
         yield broker
-
-
-def failback(servers: str, topics: list[str], link: str = "back", wait_s: float = 30) -> list[LostPart]:
-    with Failback(Connection(servers), link, wait_s, print) as run:
-        wanted = run.inspect(topics, only_promoted=False)
-        parts = run.compare(wanted)
-        run.save(parts)
-        run.move_groups_back(parts)
-        run.cut(wanted)
-    return parts
 
 
 def values(servers: str, topic: str, *, committed_only: bool = True) -> list[tuple[int, bytes | None, dict[str, bytes]]]:

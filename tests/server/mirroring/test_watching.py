@@ -51,7 +51,7 @@ def test_a_copy_that_has_everything_is_held_back_by_nothing(source: Broker, targ
     assert (loss.records, loss.bytes) == (0, 0)
     assert loss.milliseconds >= 0
     assert sum(each.bytes for each in found.times) > 0
-    assert all(each.contact_ms >= 0 for each in found.partitions)
+    assert all(each.silent_ms >= 0 for each in found.partitions)
 
 
 def test_the_loss_grows_while_the_source_is_away(target: Broker) -> None:

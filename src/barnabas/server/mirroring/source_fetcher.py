@@ -72,6 +72,10 @@ class SourceLink(Protocol):
         """The source cannot be reached."""
         ...
 
+    def end_transactions(self) -> None:
+        """End the open transactions of copies that are promoted and have everything; raises StorageError."""
+        ...
+
     def look_again(self) -> None:
         """Read the metadata of the source soon."""
         ...
@@ -106,18 +110,12 @@ class SourceFetcher:
         self._scanned_s = -SCAN_S
         self._answer_bytes = FIRST_FETCH_BYTES
         self.times = FetchTimes(services.clock.monotonic_ms() / 1000)
-        self._answered_s: float | None = None  # when the last request without an error was answered
         self._task = services.loop.create_task(self._run(), name=f"mirror-fetcher-{lane}-of-{leader}")
 
     @property
     def copies(self) -> Iterator[PartitionCopy]:
         """The copies that it fetches, or that rest."""
         return (copy for copy, _, _ in self._copies.values())
-
-    @property
-    def contact_ms(self) -> int:
-        """The time since the source last told about these copies; -1 if it never did."""
-        return -1 if self._answered_s is None else int((self._now_s() - self._answered_s) * 1000)
 
     def _now_s(self) -> float:
         """For measurements; the loop's time is not exact within one turn."""
@@ -226,13 +224,16 @@ class SourceFetcher:
         if stream.error_code:
             await self._refused(ErrorCode(stream.error_code))
             return
-        self._answered_s = self._now_s()
         session.receive(stream.session_id)
         steps = receiver.steps
         if receiver.failure is None:
             for key in (*named, *special):
                 if key not in steps and key in self._copies:
                     steps[key] = self._nothing_new(self._copies[key][0], is_limited=receiver.size > 0)
+        now_ms = services.clock.now_ms()
+        for key in session:
+            if key not in steps:
+                self._copies[key][0].heard(now_ms)
         for key, step in steps.items():
             await self._follow(key, step)
         if receiver.failure is not None:
@@ -266,6 +267,8 @@ class SourceFetcher:
                     await self._log_start_offsets.keep([copy.partition.log])
             if step is Step.CUT:
                 step = await self._cut(copy)
+            if copy.is_at_source_end:
+                self._link.end_transactions()
         except KafkaError as error:
             copy.stop(f"{error.code.name}: {error.message or 'the log cannot be cut'}")
             step = Step.STOP
