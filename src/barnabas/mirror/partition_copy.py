@@ -470,22 +470,6 @@ class PartitionCopy:
 
     # Status
 
-    def _bytes_of(self, lag: int) -> int:
-        """About the size of so many records, as that of the records here; UNKNOWN if there are none."""
-        log = self.partition.log
-        records = log.log_end_offset - log.log_start_offset
-        if lag <= 0:
-            return lag
-        return lag * log.size_bytes // records if records > 0 else UNKNOWN
-
-    def _bytes_of(self, lag: int) -> int:
-        """About the size of so many records, as that of the records here; UNKNOWN if there are none."""
-        log = self.partition.log
-        records = log.log_end_offset - log.log_start_offset
-        if lag <= 0:
-            return lag
-        return lag * log.size_bytes // records if records > 0 else UNKNOWN
-
     def status(self, now_ms: int) -> PartitionStatus:
         """What an operator wants to know."""
         self._notice_state()
@@ -505,7 +489,6 @@ class PartitionCopy:
             source_end_offset=self.source_end,
             lag=lag,
             lag_ms=max(now_ms - self.caught_up_ms, 0) if lag else 0,
-            lag_bytes=self._bytes_of(lag),
             reason=self.reason,
             producer_id_end=max((producer.producer_id + 1 for producer in log.reader.producers()), default=0),
             common_offset=self.common_offset,

@@ -34,7 +34,7 @@ from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOf
 from barnabas.server.mirroring.answer_receiver import NO_RECORDS, AnswerReceiver
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from uuid import UUID
 
     from barnabas.client.asynchronous import AsyncClient
@@ -225,21 +225,29 @@ class SourceFetcher:
             await self._refused(ErrorCode(stream.error_code))
             return
         session.receive(stream.session_id)
-        steps = receiver.steps
-        if receiver.failure is None:
-            for key in (*named, *special):
-                if key not in steps and key in self._copies:
-                    steps[key] = self._nothing_new(self._copies[key][0], is_limited=receiver.size > 0)
-        now_ms = services.clock.now_ms()
-        for key in session:
-            if key not in steps:
-                self._copies[key][0].heard(now_ms)
-        for key, step in steps.items():
-            await self._follow(key, step)
+        await self._after_answer(receiver, (*named, *special))
         if receiver.failure is not None:
             raise receiver.failure
         if stream.throttle_ms > 0:
             await self._pause(stream.throttle_ms / 1000, Part.LIMIT)
+
+    async def _after_answer(self, receiver: AnswerReceiver, expected: Sequence[Key]) -> None:
+        """Do the next step of each partition.
+
+        Args:
+            expected: partitions that must learn of the answer, also if it leaves them out.
+        """
+        steps = receiver.steps
+        if receiver.failure is None:
+            for key in expected:
+                if key not in steps and key in self._copies:
+                    steps[key] = self._nothing_new(self._copies[key][0], is_limited=receiver.size > 0)
+        now_ms = self._services.clock.now_ms()
+        for key in self._session:
+            if key not in steps:
+                self._copies[key][0].heard(now_ms)
+        for key, step in steps.items():
+            await self._follow(key, step)
 
     async def _refused(self, error: ErrorCode) -> None:
         """The source has answered with an error."""
