@@ -470,6 +470,14 @@ class PartitionCopy:
 
     # Status
 
+    def _bytes_of(self, lag: int) -> int:
+        """About the size of so many records, as that of the records here; UNKNOWN if there are none."""
+        log = self.partition.log
+        records = log.log_end_offset - log.log_start_offset
+        if lag <= 0:
+            return lag
+        return lag * log.size_bytes // records if records > 0 else UNKNOWN
+
     def status(self, now_ms: int) -> PartitionStatus:
         """What an operator wants to know."""
         self._notice_state()
