@@ -217,7 +217,7 @@ class SourceFetcher:
             self._resting[copy] = services.loop.time() + REST_S
         if step is Step.FIND_LEADER:
             self._link.look_again()
-        if step is Step.STOP and not was_stopped:
+        if step is Step.STOP and (not was_stopped or copy.has_compared):
             partition = copy.partition
             logger.error("event=mirror-stopped topic=%s partition=%d reason=%r", partition.topic, partition.index, copy.reason)
 
