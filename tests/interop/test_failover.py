@@ -13,6 +13,7 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,7 @@ class Load:
 @pytest.fixture
 def sites() -> Iterator[tuple[Broker, Broker]]:
     with Broker() as first, Broker() as second:
+        create(first.bootstrap_servers, TOPIC, 3)
         yield first, second
 
 
@@ -176,7 +178,7 @@ def followers(
 def wait_read(followers: list[Follower], wanted: dict[int, int]) -> None:
     for follower in followers:
         wait_until(
-            lambda: follower.has_all(wanted), f"{follower.name} has not read {wanted}: {_lacks(follower, wanted)}", within_s=150
+            partial(follower.has_all, wanted), f"{follower.name} has not read {wanted}: {_lacks(follower, wanted)}", within_s=150
         )
 
 
@@ -195,10 +197,9 @@ def test_consumers_of_four_languages_go_on_after_failover_and_failback(
     first, second = sites
     forwarder, consumers = followers
     theirs, ours = first.bootstrap_servers, second.bootstrap_servers
-    create(theirs, TOPIC, 3)
     create_link(ours, theirs, topics=TOPIC, sync_group_offsets_interval_seconds="1")
     load = Load(theirs)
-    wait_until(lambda: all(follower.values for follower in consumers), "a consumer reads nothing", within_s=120)
+    wait_until(lambda: all(follower.values for follower in consumers), f"not all of {LANGUAGES} read", within_s=120)
     wait_some(load, 1000)
     load.stop()
     promote(ours, [TOPIC])
