@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from barnabas.client.blocking import BlockingClient
 from bench import memory, report
 from bench.front import parser_of, tell
+from bench.mirror.line import Line
 from bench.mirror.load import RECORDS_PER_BATCH, VALUE_BYTES, Ends, fill, lags_ms, percentile, wait
 from bench.mirror.systems import COPIERS, Copier, MirrorMaker, Ours
 from bench.peers.peer import PeerUnavailable
@@ -23,6 +24,10 @@ OURS, THEIRS = Ours.name, MirrorMaker.name
 PARTITIONS = 4
 RATE = 20_000  # records/s while the lag is measured
 SETTLE_S = 2.0
+LINE_BYTES_PER_S, ROUND_TRIP_S = 50e6, 0.05
+LINE_PARTITIONS = (1, 8)
+LINE_TITLE = f"a line of {LINE_BYTES_PER_S * 8 / 1e6:.0f} Mbit/s with a round trip of {ROUND_TRIP_S * 1000:.0f} ms"
+NO_LIMIT = {"socket.send.buffer.bytes": "-1"}  # the default of 100 kB lets one connection carry 3 MB/s over this distance
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +39,11 @@ class Amounts:
     idle_s: float
     partitions: int = 1_000  # of the topic with many
     batches: int = 5  # in each of them
+    line_s: float = 10.0  # that a copy over the line would take at least
 
 
 FULL = Amounts({OURS: 4_000_000, THEIRS: 1_000_000}, lag_s=20.0, idle_s=15.0)
-QUICK = Amounts({OURS: 1_000_000, THEIRS: 200_000}, lag_s=5.0, idle_s=5.0)
+QUICK = Amounts({OURS: 1_000_000, THEIRS: 200_000}, lag_s=5.0, idle_s=5.0, line_s=4.0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -158,6 +164,40 @@ def _fill_each(server: Barnabas, topic: str, partitions: int, batches: int) -> i
     return partitions * batches * RECORDS_PER_BATCH
 
 
+def line(amounts: Amounts, results: dict[str, Result], absent: dict[str, str]) -> None:
+    """A topic over a long line; the share of its rate that records reach."""
+    for make in COPIERS:
+        for partitions in LINE_PARTITIONS:
+            if make.name in absent or make.name not in amounts.records:
+                continue
+            try:
+                with Line() as way, Barnabas(way.far, way.inside, NO_LIMIT) as source, Barnabas() as target:
+                    share = _over(way, make, source, target, partitions, amounts)
+            except PeerUnavailable as error:
+                absent[f"{make.name} over a line, {partitions} partitions"] = str(error)
+                print(f"{make.name} over a line: not measured: {error}", file=sys.stderr, flush=True)
+                continue
+            results[f"line{partitions}"].figures.setdefault(make.name, []).append(share)
+
+
+def _over(way: Line, make: type[Copier], source: Barnabas, target: Barnabas, partitions: int, amounts: Amounts) -> float:
+    """The share of the line's rate in percent, from the first record on, for at most twice the time that the line needs."""
+    topic = "bench-far"
+    create_topic(source, topic, partitions)
+    record_bytes = len(record_batch(RECORDS_PER_BATCH, VALUE_BYTES)) / RECORDS_PER_BATCH
+    records = fill(source, topic, partitions, int(LINE_BYTES_PER_S * amounts.line_s / record_bytes))
+    ends = Ends(target, topic, partitions)
+    with ExitStack() as stack:
+        stack.callback(ends.close)
+        way.set(ROUND_TRIP_S, LINE_BYTES_PER_S)
+        stack.callback(way.set, 0.0, 0.0)
+        stack.enter_context(make(source, target))
+        found: list[int] = []
+        began = wait(lambda: bool(found) or _note(found, ends()))
+        ended = wait(lambda: ends() >= records or time.perf_counter() > began + 2 * amounts.line_s)
+        return (ends() - found[0]) * record_bytes / (ended - began) / LINE_BYTES_PER_S * 100
+
+
 def results_of(amounts: Amounts) -> dict[str, Result]:
     """Results without figures."""
     many_records = amounts.partitions * amounts.batches * RECORDS_PER_BATCH
@@ -173,6 +213,12 @@ def results_of(amounts: Amounts) -> dict[str, Result]:
             "many", f"{many_records:,} records in {amounts.partitions:,} partitions, from the start of the link", "s", {}
         ),
         "many_cpu": Result("many_cpu", "the same, CPU of both brokers", "s", {}),
+        **{
+            f"line{count}": Result(
+                f"line{count}", f"{LINE_TITLE}, {count} partition{'s' * (count > 1)}", "% of the line", {}, ">= 80"
+            )
+            for count in LINE_PARTITIONS
+        },
         "idle": Result("idle", f"idle with {amounts.partitions:,} partitions", "% of a core", {}),
     }
 
@@ -186,7 +232,11 @@ def finished(results: dict[str, Result]) -> list[Result]:
     return list(results.values())
 
 
-PARTS: dict[str, Callable[[Amounts, dict[str, Result], dict[str, str]], None]] = {"copying": copying, "many": many}
+PARTS: dict[str, Callable[[Amounts, dict[str, Result], dict[str, str]], None]] = {
+    "copying": copying,
+    "many": many,
+    "line": line,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,8 +1,8 @@
 """A line with a delay and a rate between this machine's network and a namespace of its own, with real TCP at both ends.
 
-It has two TUN devices, one here and one in the namespace. A process carries packets from one to the other: it keeps each packet until the line
-is free and the delay is over. It drops packets that would wait longer than `MOST_QUEUED_S` for the line, as a router does. So windows, buffers and
-congestion control of TCP behave as on a real line. Kernels without the queueing discipline `netem` can do this too.
+It has two TUN devices, one here and one in the namespace. A process carries packets from one to the other: it keeps each packet until the
+line is free and the delay is over. It drops packets that would wait longer than `MOST_QUEUED_S` for the line, as a router does. So windows,
+buffers and congestion control of TCP behave as on a real line. Kernels without the queueing discipline `netem` can do this too.
 
 It needs root and the program `ip`.
 """
@@ -151,10 +151,10 @@ def _carry(names: list[str]) -> None:
     while True:
         now = time.perf_counter()
         pause_s = min(way.deliver(now) for way in ways.values())
-        ready, _, _ = select.select([*devices, sys.stdin], [], [], pause_s)
+        ready, _, _ = select.select([*devices, sys.stdin.fileno()], [], [], pause_s)
         now = time.perf_counter()
         for each in ready:
-            if each is sys.stdin:
+            if each == sys.stdin.fileno():
                 words = sys.stdin.readline().split()
                 if not words:
                     return

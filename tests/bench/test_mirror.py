@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import time
+
+import pytest
 from bench.mirror import __main__ as cases
 from bench.mirror import page
+from bench.mirror.line import TUN, Line
 from bench.storage.result import Result
 
 FEW = cases.Amounts({cases.OURS: 20_000}, lag_s=0.5, idle_s=0.1, partitions=10, batches=2)
@@ -35,3 +42,20 @@ def test_the_section_has_the_figures_and_names_a_copier_that_was_not_measured() 
     assert "copying: 100 times MirrorMaker 2" in text
     assert "MirrorMaker 2: not measured: no Java" in text
     assert "100 times" not in page.render({**kept, "others_cpu": 0.9})
+
+
+def test_a_line_has_its_delay_and_its_rate() -> None:
+    if os.geteuid() or not TUN.exists():
+        pytest.skip("a line needs root and a TUN device")
+    with Line() as line, socket.create_server((line.near, 0)) as server:
+        line.set(0.1, 1e6)
+        address = f"{line.near}/{server.getsockname()[1]}"
+        sender = subprocess.Popen([*line.inside, "bash", "-c", f"head -c 200000 /dev/zero > /dev/tcp/{address}"])
+        received, _ = server.accept()
+        began, size = time.monotonic(), 0
+        with received:
+            while part := received.recv(65536):
+                size += len(part)
+        assert sender.wait() == 0
+        assert size == 200_000
+        assert time.monotonic() - began >= 0.2

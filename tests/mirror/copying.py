@@ -69,6 +69,7 @@ class Pair:
         truncator = self.target.log.truncator
         truncator.start_written(truncator.start_mark)
         assert self.copy.wants_records or not self.copy.is_drained
+        self.copy.is_asked()
         asked = self.copy.position
         step = self.copy.receive(asked, self.answer(asked, max_bytes), NOW_MS)
         if step is Step.TAKE:

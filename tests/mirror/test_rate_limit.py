@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from barnabas.mirror.link import FETCH_BYTES
+from barnabas.mirror.link import MOST_FETCH_BYTES
 from barnabas.mirror.rate_limit import RateLimit
 
 MB = 1_000_000
@@ -23,7 +23,7 @@ def run(rate: int, sizes: list[int], seconds: float) -> int:
         if wait_s:
             at_s[lane] = now_s + wait_s
             continue
-        count = max(limit.most(FETCH_BYTES), sizes[total % len(sizes)])
+        count = max(limit.most(MOST_FETCH_BYTES), sizes[total % len(sizes)])
         limit.took(count, now_s + 0.01)
         total += count
         at_s[lane] = now_s + 0.01
@@ -48,7 +48,7 @@ def test_an_idle_link_saves_little() -> None:
 
 def test_no_limit_is_no_limit() -> None:
     limit, seeded = RateLimit(2**63 - 1), random.Random(1)
-    assert limit.most(FETCH_BYTES) == FETCH_BYTES
+    assert limit.most(MOST_FETCH_BYTES) == MOST_FETCH_BYTES
     for _ in range(100):
-        limit.took(seeded.randrange(FETCH_BYTES), 0.0)
+        limit.took(seeded.randrange(MOST_FETCH_BYTES), 0.0)
     assert limit.wait_s(0.0) == 0

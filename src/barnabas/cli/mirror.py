@@ -65,6 +65,7 @@ def mirror() -> None:
 @click.option("--acls/--no-acls", default=None, help="Follow the ACLs of the copied topics and groups.  [default: no-acls]")
 @click.option("--configs/--no-configs", default=None, help="Follow the settings of the topics.  [default: configs]")
 @click.option("--quotas/--no-quotas", default=None, help="Follow the client quotas.  [default: no-quotas]")
+@click.option("--users/--no-users", default=None, help="Follow the SCRAM users, if the source is barnabas.  [default: no-users]")
 @click.option("--schemas/--no-schemas", default=None, help="Copy the schemas of the source's registry.  [default: no-schemas]")
 @click.option(
     "--set",
@@ -88,6 +89,7 @@ def create(
     acls: bool | None,
     configs: bool | None,
     quotas: bool | None,
+    users: bool | None,
     schemas: bool | None,
     sets: Sequence[str],
 ) -> None:
@@ -114,6 +116,7 @@ def create(
         ("sync.topic.configs.enabled", configs),
         ("sync.client.quotas.enabled", quotas),
         ("sync.schemas.enabled", schemas),
+        ("sync.users.enabled", users),
     ):
         changes += [] if wanted is None else [Change(key, Operation.SET, "true" if wanted else "false")]
     with connection.wire() as wire:

@@ -165,6 +165,10 @@ def check_link(settings: Mapping[str, str]) -> None:
     missing = [name for name in needed if not values.get(name)]
     if missing:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"security.protocol={protocol} needs {', '.join(missing)}")
+    is_checked = values.get("ssl.endpoint.identification.algorithm", "https") and protocol in {"SSL", "SASL_SSL"}
+    if values.get("sync.users.enabled") and not is_checked:
+        reason = "sync.users.enabled needs security.protocol SSL or SASL_SSL, and the check of the source's name"
+        raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
 
 
 def _check_interval(text: str) -> None:

@@ -89,13 +89,16 @@ CREATE MACRO __json_object(a) AS
   ('{' || array_to_string(list_transform(a, lambda e: to_json(e.k) || ':' || coalesce(e.v, 'null')), ',') || '}')::JSON;
 CREATE MACRO __json_items(a) AS unnest(a::JSON::JSON[]);
 CREATE MACRO __json_texts(a) AS unnest(list_transform(a::JSON::JSON[], lambda e: e ->> '$'));
-CREATE MACRO __json_keys(a) AS unnest(json_keys(a::JSON));
+CREATE MACRO __json_keys(a) AS unnest(CASE WHEN a IS NULL OR json_type(a::JSON) = 'OBJECT' THEN json_keys(a::JSON)
+  ELSE error('cannot call jsonb_object_keys on ' || CASE json_type(a::JSON) WHEN 'ARRAY' THEN 'an array' ELSE 'a scalar' END) END);
 CREATE MACRO __json_values(a) AS unnest(map_values(a::JSON::MAP(VARCHAR, JSON)));
 CREATE MACRO __json_value_texts(a) AS unnest(list_transform(map_values(a::JSON::MAP(VARCHAR, JSON)), lambda e: e ->> '$'));
 CREATE MACRO json_typeof(a) AS CASE json_type(a::JSON) WHEN 'VARCHAR' THEN 'string' WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array'
   WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' WHEN json_type(a::JSON) THEN 'number' END;
 CREATE MACRO jsonb_typeof(a) AS json_typeof(a);
-CREATE MACRO jsonb_array_length(a) AS json_array_length(a);
+CREATE MACRO jsonb_array_length(a) AS CASE WHEN json_type(a::JSON) = 'ARRAY' THEN json_array_length(a::JSON)::INTEGER
+  WHEN a IS NULL THEN NULL WHEN json_type(a::JSON) = 'OBJECT' THEN error('cannot get array length of a non-array')
+  ELSE error('cannot get array length of a scalar') END;
 CREATE MACRO jsonb_pretty(a) AS json_pretty(a::JSON);
 CREATE MACRO jsonb_contains(a, b) AS json_contains(a::JSON, b::JSON);
 CREATE MACRO jsonb_contained(a, b) AS json_contains(b::JSON, a::JSON);
@@ -201,6 +204,7 @@ CREATE MACRO __present(a) AS unnest(CASE WHEN a IS NULL THEN [] ELSE [a] END);
 CREATE MACRO __each(a) AS unnest(list_transform(a, lambda e: [e]));
 CREATE MACRO trim_scale(a) AS CASE WHEN contains(a::VARCHAR, '.') THEN rtrim(rtrim(a::VARCHAR, '0'), '.') ELSE a::VARCHAR END;
 
+CREATE MACRO __concat(a, b) AS CASE WHEN a IS NULL AND b IS NULL THEN NULL ELSE list_concat(a, b) END;
 CREATE MACRO __split_part(a, b, n) AS CASE WHEN n = 0 THEN error('field position must not be zero')
   WHEN b = '' THEN CASE WHEN abs(n) = 1 THEN a ELSE '' END ELSE split_part(a, b, n) END;
 CREATE MACRO __part(a, s) AS substring(a, greatest(s, 1)), (a, s, n) AS CASE WHEN n < 0 THEN error('negative substring length not allowed')

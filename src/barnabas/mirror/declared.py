@@ -21,6 +21,7 @@ from barnabas.errors import KafkaError
 from barnabas.mirror.link import Link
 from barnabas.quota.entities import Entity, Quotas, check_entity, check_quota, encode_entity
 from barnabas.security.acls import WILDCARD, Acl, PatternType, ResourceType, acl_as_json, acl_key
+from barnabas.security.users import is_stored_user
 
 MARK: Mapping[str, Any] = {}
 Wanted = Mapping[str, Any]  # the declarations of the source, by their keys here
@@ -125,6 +126,27 @@ def is_released_acl(image: MetadataImage, link: str, key: str) -> bool:
     ):
         return False
     return image.topic(acl["name"]) is not None and not is_copy(image, link, acl["name"])
+
+
+# Users
+
+
+def copied_users(link: Link, theirs: Mapping[str, Any], super_users: frozenset[str]) -> dict[str, Any]:
+    """The SCRAM users of the source as declarations here. Super users of this cluster are left out: their rights do not come from ACLs, and
+    the source must not choose their passwords.
+
+    Args:
+        super_users: principals, such as User:admin.
+    """
+    return {
+        user: fields
+        for user, fields in theirs.items()
+        if user
+        and not user.startswith("\0")
+        and f"User:{user}" not in super_users
+        and link.copies_user(user)
+        and is_stored_user(fields)
+    }
 
 
 # Quotas

@@ -48,13 +48,18 @@ OF_FAILBACK = frozenset({INSPECTING, COMPARING, TRUNCATING})  # values of mirror
 
 
 class SourceAnswer(NamedTuple):
-    """The part of the source's answer about one partition."""
+    """The part of the source's answer about one partition.
+
+    Args:
+        is_limited: other partitions have records in the answer. So it may have left no room for those of this one.
+    """
 
     error: ErrorCode
     high_watermark: int
     log_start_offset: int
     records: Buffer
     has_diverged: bool = False
+    is_limited: bool = False
 
 
 class Step(Enum):
@@ -85,6 +90,7 @@ class PartitionCopy:
         self.source_epoch = NO_EPOCH  # leader epoch in the source of the last batch here
         self.reason = ""  # what holds the copy back
         self.is_stopped = False
+        self.is_source_deleted = False  # the source has no such topic; the copy goes on if it is there again with the same id
         self.caught_up_ms = now_ms
         self._is_compared = False
         self._is_asked_since_promotion = self._is_answered_since_promotion = False
@@ -120,6 +126,11 @@ class PartitionCopy:
         return not self._is_compared and self.partition.log.log_end_offset > self.partition.log.log_start_offset
 
     @property
+    def is_behind(self) -> bool:
+        """Whether the source is known to have records that are not here."""
+        return self.source_end > self.partition.log.log_end_offset
+
+    @property
     def wants_records(self) -> bool:
         """Whether the partition should be fetched now."""
         partition = self.partition
@@ -133,11 +144,14 @@ class PartitionCopy:
         if self._cut_in_epoch >= partition.leader_epoch:
             self.reason = "waits for the next leader epoch"
             return False
-        self._is_asked_since_promotion = self.state == PROMOTING
         if partition.is_under_min_isr:
             self.reason = "fewer than min.insync.replicas are in sync here"
             return False
         return True
+
+    def is_asked(self) -> None:
+        """A request for the records at `position` is sent now; `receive` takes its answer."""
+        self._is_asked_since_promotion = self.state == PROMOTING
 
     def _notice_state(self) -> None:
         """If the state of the topic has changed, begin a failback, or follow the source after it."""
@@ -171,8 +185,12 @@ class PartitionCopy:
         if answer.has_diverged:
             return self._part("the source has lost records that are here (an unclean election)")
         self.reason = self._parted
+        if not self.is_behind:
+            self.caught_up_ms = now_ms  # a session leaves out partitions without news
         self.source_end = answer.high_watermark
         self.source_start = max(self.source_start, answer.log_start_offset)
+        if answer.is_limited and not len(answer.records) and asked < answer.high_watermark:
+            return Step.FETCH
         if self._is_searching:
             return self._look_for_common_point(asked, answer.records)
         if self._must_compare:
@@ -475,7 +493,7 @@ class PartitionCopy:
         copied = end if self._copied_end == UNKNOWN else self._copied_end
         lag = max(self.source_end - copied, 0) if self.source_end >= 0 else UNKNOWN
         state = self._failback_state() if self.state in OF_FAILBACK else self.state
-        if self.is_stopped:
+        if self.is_stopped or self.is_source_deleted:
             state = "stopped"
         return PartitionStatus(
             topic=self.partition.topic,

@@ -39,6 +39,7 @@ OF_SOURCE_ONLY = frozenset(
     }
 )
 NOT_A_COPY = "a topic of this name exists here and is not a copy"
+DELETED = "was deleted in the source; its records stay here. Promote the copy with --now, or delete it"
 ANOTHER_ID = "was deleted and made again in the source; delete the copy, and the link makes it again"
 
 

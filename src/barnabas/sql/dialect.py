@@ -302,6 +302,9 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             if follows == TokenType.DCOLON:  # `date '2026-01-31'::text` casts the date, and not its text
                 made[-1:] = [_like(before, TokenType.L_PAREN, "("), before, token, _like(token, TokenType.R_PAREN, ")")]
                 continue
+        if token.token_type == TokenType.SELECT and _is_alias(tokens, place):
+            made.append(_like(token, TokenType.VAR, token.text))
+            continue
         if token.token_type == TokenType.FROM and _is_empty_exists(made):
             made.append(_like(token, TokenType.NUMBER, "1"))  # EXISTS (SELECT FROM t)
         number = _number(tokens, place, before)
@@ -323,6 +326,14 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             continue
         made.append(token)
     return made
+
+
+def _is_alias(tokens: Sequence[Token], place: int) -> bool:
+    """Whether the word `select` is the name of an output: `x AS select`."""
+    if not place or tokens[place - 1].token_type != TokenType.ALIAS:
+        return False
+    follows = tokens[place + 1].token_type if place + 1 < len(tokens) else TokenType.FROM
+    return follows in (TokenType.FROM, TokenType.COMMA, TokenType.R_PAREN)
 
 
 def _is_empty_exists(made: Sequence[Token]) -> bool:

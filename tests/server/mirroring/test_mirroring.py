@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from barnabas.cli.errors import Failure
 from barnabas.client.blocking import BlockingClient
@@ -304,3 +316,57 @@ def test_a_group_that_is_deleted_in_the_source_stays(source: Broker, target: Bro
     commit(theirs, "later", "orders", 1)
     wait_until(lambda: committed(ours, "later", "orders") == 1, within_s=30)  # a round after the deletion
     assert committed(ours, "billing", "orders") == 4
+
+
+def test_a_topic_that_is_deleted_in_the_source_stays_here(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    for name in ("orders", "other"):
+        create(theirs, name)
+        write(theirs, name, ["a"])
+    create_link(ours, theirs, refresh_topics_interval_seconds="1")
+    wait_equal(theirs, ours, "orders")
+    delete(theirs, "orders")
+    wait_for_reason(ours, "orders", "was deleted in the source; its records stay here")
+    assert (found := status_of(ours, "orders")) is not None
+    assert found.state == "stopped"
+    write(theirs, "other", ["b"])
+    wait_equal(theirs, ours, "other")  # other topics go on
+    assert read(ours, "orders", 1) == ["a"]
+    promote(ours, ["orders"], now=True)
+    write(ours, "orders", ["mine"])
+    assert read(ours, "orders", 2) == ["a", "mine"]
+
+
+def test_a_topic_that_may_not_be_described_is_not_taken_for_a_deleted_one(target: Broker) -> None:
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    admin_users = {"authorizer.class.name": authorizer, "super.users": "User:admin"}
+    with Broker(admin_users, users={"admin": "a", "mirror": "m"}) as source:
+        theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": theirs, **source.login("admin")})
+        admin.create_topics([NewTopic("orders", 1)])["orders"].result(30)
+        rights = [
+            AclBinding(
+                ResourceType.TOPIC, "orders", ResourcePatternType.LITERAL, "User:mirror", "*", operation, AclPermissionType.ALLOW
+            )
+            for operation in (AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)
+        ]
+        for made in admin.create_acls(rights).values():
+            made.result(30)
+        login = {key.replace(".", "_"): value for key, value in source.login("mirror").items()}
+        create_link(ours, theirs, refresh_topics_interval_seconds="1", **login)
+        wait_until(lambda: (found := status_of(ours, "orders")) is not None and found.lag == 0, "not copied", within_s=30)
+        write(theirs, "orders", ["a"], **source.login("admin"))
+        wait_until(lambda: ends(ours, "orders") == {0: 1}, "not copied", within_s=30)
+        everything: Any = None
+        wanted = AclBindingFilter(
+            ResourceType.TOPIC, "orders", ResourcePatternType.ANY, everything, everything, AclOperation.ANY, AclPermissionType.ANY
+        )
+        for gone in admin.delete_acls([wanted]).values():
+            gone.result(30)
+        wait_for_reason(ours, "orders", "TOPIC_AUTHORIZATION_FAILED")
+        assert (found := status_of(ours, "orders")) is not None
+        assert found.state == "mirroring"
+        for made in admin.create_acls(rights).values():
+            made.result(30)
+        write(theirs, "orders", ["b"], **source.login("admin"))
+        wait_until(lambda: ends(ours, "orders") == {0: 2}, "it did not go on", within_s=30)

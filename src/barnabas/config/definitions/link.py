@@ -71,9 +71,13 @@ KEYS = (
               "Whether the ACLs of copied topics, and of groups whose offsets are copied, follow those of the source."),
     ConfigKey("sync.topic.configs.enabled", BOOLEAN, True, None, MEDIUM, CLUSTER_WIDE, HONOURED,
               "Whether the settings of the copies follow those of the source."),
+    ConfigKey("sync.users.enabled", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, HONOURED,
+              "Whether SCRAM users of the source are copied. It must be barnabas, and the user of the link one of its super.users."),
     ConfigKey("topics", LIST, (".*",), Patterns(), HIGH, CLUSTER_WIDE, HONOURED,
               "Regular expressions for the topics to copy; a name must match as a whole."),
     ConfigKey("topics.exclude", LIST, ("__.*", "_barnabas.*"), Patterns(), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Regular expressions for topics that are not copied."),
+    ConfigKey("users.exclude", LIST, (), Patterns(), LOW, CLUSTER_WIDE, HONOURED,
+              "Regular expressions for users that are not copied. Those of super.users here are never copied."),
 )
 # fmt: on

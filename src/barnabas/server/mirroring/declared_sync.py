@@ -1,11 +1,13 @@
-"""The controller's part of a link besides topics: ACLs and client quotas of the source are declared here."""
+"""The controller's part of a link besides topics: ACLs, client quotas and users of the source are declared here."""
 
 from __future__ import annotations
 
+import json
 import logging
+import secrets
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.client.errors import UnsupportedRequest
 from barnabas.client.plans import Call
@@ -14,8 +16,12 @@ from barnabas.errors import ErrorCode
 from barnabas.mirror import declared
 from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
 from barnabas.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
+from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.values import USER_CREDENTIALS
 from barnabas.quota.entities import Entity, entity_of
+from barnabas.security import users
 from barnabas.security.acls import Acl, Operation, PatternType, Permission, ResourceType
+from barnabas.server.authorization.access_control import parse_super_users
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +51,38 @@ async def sync_declared(services: Services, link: Link, client: AsyncClient) -> 
     if link.values["sync.client.quotas.enabled"]:
         reason = await _sync_quotas(services, link, client)
         refused |= {"quotas": reason} if reason else {}
+    if link.values["sync.users.enabled"]:
+        reason = await _sync_users(services, link, client)
+        refused |= {"users": reason} if reason else {}
     return refused
+
+
+async def _sync_users(services: Services, link: Link, client: AsyncClient) -> str:
+    wanted = DescribeConfigsResource(resource_type=USER_CREDENTIALS, resource_name="", configuration_keys=None)
+    answer = await client.request(Call(DescribeConfigsRequest(resources=[wanted])))
+    result = answer.results[0]
+    if result.error_code == ErrorCode.INVALID_REQUEST:
+        return "the source shows no credentials; only barnabas does. Add the users here by `barnabas user add`"
+    if result.error_code:
+        return f"{_refusal(result.error_code)}: {result.error_message}"
+    theirs = {item.name: _fields(item.value) for item in result.configs}
+    secret = users.encode_secret(secrets.token_bytes(users.SECRET_BYTES))
+    super_users = parse_super_users(services.config.super_users)
+
+    def plan(image: MetadataImage) -> declared.DeclaredChanges:
+        found = declared.changes(image, link.name, Kind.USER, declared.copied_users(link, theirs, super_users))
+        is_first = found and users.SECRET not in image.declarations(Kind.USER)
+        return {(Kind.USER, users.SECRET): secret, **found} if is_first else found
+
+    await _declare(services, link, plan)
+    return ""
+
+
+def _fields(text: str | None) -> Any:
+    try:
+        return json.loads(text or "")
+    except ValueError:
+        return None
 
 
 async def _sync_acls(services: Services, link: Link, client: AsyncClient) -> str:

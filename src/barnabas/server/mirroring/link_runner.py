@@ -19,7 +19,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.partition_copy import OF_FAILBACK, PartitionCopy
 from barnabas.mirror.rate_limit import RateLimit
 from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, encode
-from barnabas.mirror.topics import ANOTHER_ID, id_text
+from barnabas.mirror.topics import ANOTHER_ID, DELETED, id_text
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.mirroring.declared_sync import sync_declared
 from barnabas.server.mirroring.group_sync import GroupSync
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
-LANES = 2  # fetchers for each broker of the source
+LANES = 4  # fetchers for each broker of the source
 LEAST_BETWEEN_LOOKS_S = 0.2  # at the metadata of the source, if a fetcher asks for it
 
 
@@ -191,15 +191,29 @@ class LinkRunner:
             self._refused, self._not_followed = {}, {}
             names = sorted({copy.source_topic for copy in self._copies.values()})
             await client.run(operations.refresh(client.config, client.cluster, names))
-        self._stop_replaced()
+        absent = sorted({copy.source_topic for copy in self._copies.values()} - client.cluster.topics.keys())
+        # A request without names leaves out topics that the user of the link may not describe
+        answers = await client.run(operations.refresh(client.config, client.cluster, absent)) if absent else {}
+        self._stop_replaced(answers)
         self._assign()
 
-    def _stop_replaced(self) -> None:
-        """Stop copies whose topic in the source is another one by now, or is gone."""
+    def _stop_replaced(self, absent: Mapping[str, ErrorCode]) -> None:
+        """Stop copies whose topic in the source is another one by now, or is gone.
+
+        Args:
+            absent: the answers of the source about topics that it does not show.
+        """
         for partition, copy in self._copies.items():
             topic = self._client.cluster.topics.get(copy.source_topic)
+            was_deleted, copy.is_source_deleted = copy.is_source_deleted, False
             if topic is None:
-                copy.reason = "the source has no such topic"
+                error = absent.get(copy.source_topic, ErrorCode.NONE)
+                if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    copy.reason = f"the source answers {error.name}" if error else "the source has no such topic"
+                    continue
+                copy.reason, copy.is_source_deleted = DELETED, True
+                if not was_deleted:
+                    logger.error("event=mirror-source-topic-deleted topic=%s partition=%d", partition.topic, partition.index)
             elif copy.state in OF_FAILBACK and not copy.has_compared:
                 copy.reason = ""  # the controller looks whether it is a copy of the topic here
             elif id_text(topic.topic_id) != partition.log.config.mirror_source_topic_id and not copy.is_stopped:

@@ -281,8 +281,10 @@ def _escaped(node: Any) -> Any:
 
 def _cut(node: Any) -> Any:
     """A text that is as long as a type says."""
-    sizes = node.to.expressions
-    if str(getattr(node.to.this, "value", "")) not in ("VARCHAR", "CHAR", "BPCHAR") or len(sizes) != 1:
+    sizes, word = node.to.expressions, str(getattr(node.to.this, "value", ""))
+    if word == "CHAR" and not sizes:
+        sizes = [exp.Literal.number(1)]
+    if word not in ("VARCHAR", "CHAR", "BPCHAR") or len(sizes) != 1:
         return None
     return exp.Substring(this=exp.cast(node.this.copy(), "text"), start=exp.convert(1), length=exp.Literal.number(sizes[0].name))
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from barnabas.sql.dialect import WRITTEN
-from barnabas.sql.duck.types import declared
+from barnabas.sql.duck.types import declared, duckdb_of
 from barnabas.sql.interface import SqlError
 
 _MOST_INT = 1 << 31
@@ -98,6 +98,8 @@ def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
             return _joined(node.expressions[0], node.expressions[1], kinds)
         case exp.Sub() if _is_time(node.this, kinds) and _is_time(node.expression, kinds):
             return _call("to_microseconds", exp.Sub(this=_micros(node.this), expression=_micros(node.expression)))
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod() if _text_beside_number(node, kinds) is not None:
+            return _text_beside_number(node, kinds)
         case exp.Cast():
             return _cast(node, kinds)
         case exp.Sum() if _is_interval(node.this, kinds):
@@ -126,6 +128,16 @@ def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
         case exp.Explode() if not is_spark:
             flat = _flat(node.this, kinds)
             return None if flat is None else _with_argument(node, "this", flat)
+    return None
+
+
+def _text_beside_number(node: Any, kinds: _Kinds) -> Any:
+    """Arithmetic of a number and a text literal, which is read as a number of the same type; None for anything else."""
+    for name, side, other in (("this", node.this, node.expression), ("expression", node.expression, node.this)):
+        kind = kinds.of(other)
+        is_number = kind is not None and (pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
+        if isinstance(side, exp.Literal) and side.is_string and is_number and kind is not None:
+            return _with_argument(node, name, exp.cast(side.copy(), duckdb_of(kind), dialect="duckdb"))
     return None
 
 
@@ -176,7 +188,7 @@ def _joined(left: Any, right: Any, kinds: _Kinds) -> Any:
     """Two arrays, or an array and an element, which may be an array too; None for other sides."""
     depths = kinds.depth(left), kinds.depth(right)
     if depths[0] == depths[1] and depths[0]:
-        return _call("list_concat", left, right)  # a null is an empty array
+        return _call("__concat", left, right)
     if None in depths or depths[0] == depths[1]:
         return None
     one, other = depths[0] or 0, depths[1] or 0

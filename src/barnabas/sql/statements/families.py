@@ -27,13 +27,14 @@ from barnabas.sql.statements import (
 from barnabas.sql.statements.copy import copy
 from barnabas.sql.statements.create import create, tree_of
 from barnabas.sql.statements.create_as import create_as
-from barnabas.sql.statements.emit import refused_emit
+from barnabas.sql.statements.emit import refused_emit, with_emit_last
 from barnabas.sql.statements.explain import explain
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.indexes import create_index, drop_index, rename_index
 from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.kept_tables import kept_table
 from barnabas.sql.statements.merge import merge
+from barnabas.sql.statements.push_query import push_query
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.schemas import create_schema, drop_schema
 from barnabas.sql.statements.select import select
@@ -49,6 +50,9 @@ Make = Callable[[Host, Statement, Sequence["pa.DataType | None"]], Ready]
 
 def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     """A statement that begins like a query; after WITH it may also write."""
+    pushed = push_query(session, statement)
+    if pushed is not None:
+        return pushed
     refused = refused_emit(statement)
     if refused is not None:
         raise refused
@@ -72,7 +76,7 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
     if statement.word(1) == "INDEX" or (statement.word(1) == "UNIQUE" and statement.word(2) == "INDEX"):
         return create_index(session, statement)
     if "MATERIALIZED" in (statement.word(1), statement.word(3)):
-        return materialized.create(session, statement)
+        return materialized.create(session, with_emit_last(statement))
     if "FUNCTION" in (statement.word(1), statement.word(2), statement.word(3), statement.word(4)):
         return functions.create(session, statement)
     if "SEQUENCE" in (statement.word(1), statement.word(2)):

@@ -24,7 +24,7 @@ from barnabas.connect.plugins.postgres_capture.settings import KEYS, Settings, e
 from barnabas.connect.plugins.postgres_capture.shape import shape_of
 from barnabas.connect.plugins.postgres_capture.slot_batches import SlotBatches
 from barnabas.connect.plugins.postgres_capture.snapshot import Snapshot
-from barnabas.connect.plugins.postgres_capture.stream import Messages, SlotInUse, Stream, lsn_text
+from barnabas.connect.plugins.postgres_capture.stream import Messages, SlotInUse, Stream, StreamLost, lsn_text
 
 logger = logging.getLogger(__name__)
 ROWS, BYTES = 10_000, 16 << 20  # of messages that are read together; the last one may go beyond
@@ -113,6 +113,17 @@ class PostgresCapture(Source):
     def _stream(
         self, settings: Settings, catalog: Catalog, partition: Mapping[str, Any], offset: Mapping[str, Any], beats: Heartbeats
     ) -> Iterator[Batch]:  # fmt: skip
+        try:
+            yield from self._streamed(settings, catalog, partition, offset, beats)
+        except StreamLost as error:  # the library does not tell what the server has said
+            reason = catalog.reason_of_loss()
+            if reason is None:
+                raise
+            raise ConnectError(f"{catalog.place} does not stream from the slot {settings.slot}: {reason}") from error
+
+    def _streamed(
+        self, settings: Settings, catalog: Catalog, partition: Mapping[str, Any], offset: Mapping[str, Any], beats: Heartbeats
+    ) -> Iterator[Batch]:  # fmt: skip
         transactions = SlotBatches(settings, offset, lambda relation: shape_of(relation, catalog, settings))
         with closing(self._started(settings, catalog, offset["lsn"])) as stream:
             self._stream_now, self._confirmed_s = stream, time.monotonic()
@@ -171,6 +182,11 @@ def _has_slot(settings: Settings, catalog: Catalog) -> bool:
         raise ConnectError(
             f"the slot {settings.slot} has the plug-in {slot.plugin} and the database {slot.database}; this connector needs pgoutput and "
             f"{settings.database}: set slot.name to another name"
+        )
+    if slot is not None and slot.wal_status == "lost":
+        raise ConnectError(
+            f"{catalog.place} has removed the WAL that the slot {settings.slot} needs (max_slot_wal_keep_size): changes are lost. "
+            "Drop the slot, and delete the offsets of the connector to begin with a snapshot"
         )
     return slot is not None
 

@@ -12,6 +12,7 @@ from psycopg2.extras import REPLICATION_LOGICAL, LogicalReplicationConnection
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 
+LOST = "has lost the connection of the slot"
 STATUS_S = 10  # between two reports to the server; its wal_sender_timeout is a minute by default
 
 
@@ -31,8 +32,9 @@ class Messages:
 
     @property
     def is_whole(self) -> bool:
-        """Whether there are some, and the last one ends a transaction."""
-        return bool(self.payloads) and self.payloads[-1][:1] == b"C"
+        """Whether there are some, and no transaction is open behind them."""
+        kinds = (each[:1] for each in reversed(self.payloads))
+        return bool(self.payloads) and next((kind for kind in kinds if kind in (b"B", b"C")), b"") == b"C"
 
     def clear(self) -> None:
         """Forget them."""
@@ -72,7 +74,7 @@ class Stream:
         """Take what has come, up to limits; whether that is all."""
         read, payloads, lsns = self._cursor.read_message, into.payloads, into.lsns
         size = sum(map(len, payloads))
-        with _Translated(self._place, "has lost the connection of the slot"):
+        with _Translated(self._place, LOST):
             while len(payloads) < most and size < most_bytes:
                 if (found := read()) is None:
                     return True
@@ -84,7 +86,7 @@ class Stream:
 
     def wait(self, longest_s: float) -> None:
         """Wait until something comes."""
-        with _Translated(self._place, "has lost the connection of the slot"):
+        with _Translated(self._place, LOST):
             select.select([self._connection], [], [], longest_s)
 
     @property
@@ -94,7 +96,7 @@ class Stream:
 
     def confirm(self, lsn: int) -> None:
         """Tell the server up to where the changes are in the log for good."""
-        with _Translated(self._place, "has lost the connection of the slot"):
+        with _Translated(self._place, LOST):
             self._cursor.send_feedback(write_lsn=lsn, flush_lsn=lsn, apply_lsn=lsn, force=True)
 
     def close(self) -> None:
@@ -106,6 +108,10 @@ class SlotInUse(ConnectError):
     """Another connection streams from the slot."""
 
 
+class StreamLost(ConnectError):
+    """The server or the network has ended the stream."""
+
+
 class _Translated:
     def __init__(self, place: str, what: str) -> None:
         self._place, self._what = place, what
@@ -115,7 +121,13 @@ class _Translated:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, (psycopg2.Error, OSError, ValueError)):
-            kind = SlotInUse if isinstance(error, psycopg2.errors.ObjectInUse) else ConnectError
+            kind = (
+                SlotInUse
+                if isinstance(error, psycopg2.errors.ObjectInUse)
+                else StreamLost
+                if self._what == LOST
+                else ConnectError
+            )
             raise kind(f"{self._place} {self._what}: {' '.join(str(error).split())}") from error
 
 
