@@ -19,6 +19,7 @@ func follow(bootstrap, topic, group string) error {
 		kgo.DisableAutoCommit(),
 		kgo.SessionTimeout(6*time.Second),
 		kgo.HeartbeatInterval(500*time.Millisecond),
+		kgo.MetadataMinAge(500*time.Millisecond),
 		kgo.MetadataMaxAge(2*time.Second),
 	)
 	if err != nil {
