@@ -67,7 +67,7 @@ def _pass_on(one: socket.socket, other: socket.socket) -> None:
         selector.register(other, selectors.EVENT_READ, one)
         while True:
             for key, _ in selector.select():
-                data = key.fileobj.recv(65536)  # type: ignore[union-attr]
+                data = key.fileobj.recv(65536)  # type: ignore[union-attr]  # only sockets are registered
                 if not data:
                     return
                 key.data.sendall(data)

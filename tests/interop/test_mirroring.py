@@ -160,7 +160,7 @@ def test_groups_of_kafka_are_copied_and_share_groups_are_told(kafka: str) -> Non
         ours = target.bootstrap_servers
         create_link(ours, kafka, topics="shared", groups="of-.*,sharing", sync_group_offsets_interval_seconds="1")
         for protocol in ("classic", "consumer"):
-            wait_until(lambda group=f"of-{protocol}": committed(ours, group, "shared") == 6, "not copied", within_s=60)  # type: ignore[misc]
+            wait_until(lambda group=f"of-{protocol}": committed(ours, group, "shared") == 6, "not copied", within_s=60)  # type: ignore[misc]  # the argument has a default
         wait_until(lambda: link(ours).not_followed, f"the share group is not told: {sharing.stdout}{sharing.stderr}", within_s=30)
         assert link(ours).not_followed == {"share groups (sharing)": "this cluster has none"}
 

@@ -82,7 +82,7 @@ class Pair:
         return step
 
     def cut(self) -> int:
-        """What the fetcher does: write the checkpoints, plan the cut, do it, and write the checkpoints again."""
+        """Write the checkpoints, plan the cut, do it, and write the checkpoints again, as the fetcher does."""
         log = self.target.log
         if not self.copy.may_cut():
             log.truncator.start_written(log.truncator.start_mark)

@@ -204,7 +204,7 @@ def test_whatever_both_sides_have_they_become_equal(
     for number, (count, kind) in enumerate(ours, 100):
         pair.write_here(
             *[b"ours"] * count, **({} if kind == "plain" else {"producer_id": number, "sequence": 0, "transactional": True})
-        )  # type: ignore[arg-type]
+        )  # type: ignore[arg-type]  # they are fields of the batch
     for number, (count, kind) in enumerate(theirs, 200):
         _write(pair, number, count, kind)
     for side, count in zip((pair.target, pair.source), deleted, strict=True):

@@ -13,7 +13,7 @@ NOW_MS = 1_700_000_000_000
 def batch(base: int, *values: bytes, producer: int = -1, codec: int = 0) -> bytes:
     records = [Record(0, NOW_MS + number, b"k", value, (("h", b"1"),)) for number, value in enumerate(values)]
     fields = {"producer_id": producer, "producer_epoch": 0, "base_sequence": 0, "transactional": True} if producer >= 0 else {}
-    return build_batch(records, base_offset=base, compression=codec, **fields)  # type: ignore[arg-type]
+    return build_batch(records, base_offset=base, compression=codec, **fields)  # type: ignore[arg-type]  # they are fields of the batch
 
 
 def marker(base: int, producer: int, *, commit: bool) -> bytes:

@@ -295,7 +295,7 @@ def _missing_row(each: PartitionStatus) -> dict[str, Any]:
 @click.argument("name", metavar="LINK")
 @click.option("--cut-over", is_flag=True, help="Promote all copies once nobody writes to the source any more.")
 @click.option("--max-lag", type=click.IntRange(0, 1_000_000_000), default=1000, show_default=True, metavar="RECORDS",
-              help="What counts as caught up: all copies together lack no more records.")  # fmt: skip
+              help="The copies count as caught up once all together lack no more records than that.")  # fmt: skip
 @click.option("--quiet", "quiet_s", type=TIMEOUT, default=6.0, show_default=True, metavar="SECONDS",
               help="Promote after no record has come to the source for so long; offsets of groups follow in that time.")  # fmt: skip
 @click.option("--even-if-written", is_flag=True, help="Promote although the source is written to; later records stay there.")

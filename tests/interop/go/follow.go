@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -27,7 +29,15 @@ func follow(bootstrap, topic, group string) error {
 	}
 	for {
 		fetches := client.PollFetches(context.Background())
-		fetches.EachError(func(_ string, _ int32, err error) { fmt.Fprintln(os.Stderr, err) })
+		isAnother := false
+		fetches.EachError(func(_ string, _ int32, err error) {
+			fmt.Fprintln(os.Stderr, err)
+			isAnother = isAnother || errors.Is(err, kerr.UnknownTopicID)
+		})
+		if isAnother { // the ids of topics differ between the sites; the client takes another one only for a topic that it begins with
+			client.PurgeTopicsFromConsuming(topic)
+			client.AddConsumeTopics(topic)
+		}
 		fetches.EachRecord(func(record *kgo.Record) {
 			fmt.Println(record.Partition, record.Offset, string(record.Value))
 		})

@@ -61,7 +61,7 @@ class GroupSync:
         self._left_out: dict[
             tuple[str, str], set[str]
         ] = {}  # groups that were found in this round and are not copied, by the reason
-        self.not_followed: dict[str, str] = {}  # what the last round could not copy, with the reason
+        self.not_followed: dict[str, str] = {}  # by the last round, with the reason
 
     async def close(self) -> None:
         if self._peers is not None:
