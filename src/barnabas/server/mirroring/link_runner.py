@@ -233,7 +233,9 @@ class LinkRunner:
         for partition, copy in self._copies.items():
             topic = self._client.cluster.topics.get(copy.source_topic)
             was_deleted, copy.is_source_deleted = copy.is_source_deleted, False
-            if topic is None:
+            if copy.state in OF_FAILBACK and not copy.has_compared:
+                copy.reason = ""  # the controller looks whether it is a copy of the topic here
+            elif topic is None:
                 error = absent.get(copy.source_topic, ErrorCode.NONE)
                 if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or copy.state in OF_FAILBACK:
                     is_absent = error in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
@@ -242,8 +244,6 @@ class LinkRunner:
                 copy.reason, copy.is_source_deleted = DELETED, True
                 if not was_deleted:
                     logger.error("event=mirror-source-topic-deleted topic=%s partition=%d", partition.topic, partition.index)
-            elif copy.state in OF_FAILBACK and not copy.has_compared:
-                copy.reason = ""  # the controller looks whether it is a copy of the topic here
             elif id_text(topic.topic_id) != partition.log.config.mirror_source_topic_id and not copy.is_stopped:
                 copy.stop(ANOTHER_ID)
                 logger.error(
