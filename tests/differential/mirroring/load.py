@@ -153,6 +153,17 @@ class Load:
             start, end = (client.list_offsets({key: at})[key].offset for at in (EARLIEST, LATEST))
             client.delete_records({key: start + rng.randrange(max(end - start, 2)) // 2})
 
+    def delete_most(self, rng: random.Random) -> None:
+        """Delete half or more of the records of each partition without compaction, so that a long run has little to compare."""
+        with BlockingClient.to(self._servers) as client:
+            keys = [key for key in self.partitions if key[0] != COMPACTED]
+            starts, ends = (client.list_offsets(dict.fromkeys(keys, at)) for at in (EARLIEST, LATEST))
+            before = {}
+            for key in keys:
+                start, end = starts[key].offset, ends[key].offset
+                before[key] = end - int((end - start) * rng.random() / 2)
+            client.delete_records(before)
+
     def grow(self, topic: str = PLAIN) -> None:
         """Add a partition."""
         with BlockingClient.to(self._servers) as client:

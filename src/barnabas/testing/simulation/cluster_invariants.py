@@ -25,7 +25,7 @@ from barnabas.testing.simulation.history import Violation
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import OnlinePartition
-    from barnabas.testing.simulation.cluster import ClusterSimulation
+    from barnabas.testing.simulation.afflicted import Afflicted
     from barnabas.testing.simulation.loop import VirtualLoop
     from barnabas.testing.simulation.node import Node
 
@@ -36,7 +36,7 @@ Term = tuple[UUID, int, int]  # topic id, partition, leader epoch
 class InvariantChecker:
     """Checks the rules of the module. Raises Violation, or reports it where other code would catch the exception."""
 
-    def __init__(self, simulation: ClusterSimulation) -> None:
+    def __init__(self, simulation: Afflicted) -> None:
         self._simulation = simulation
         self._leaders: dict[Term, str] = {}
         self._marks: dict[Term, int] = {}  # high watermark of each term
