@@ -291,3 +291,16 @@ def test_whatever_happens_the_copy_becomes_equal(tmp_path_factory: pytest.TempPa
     assert pair.target.last_stable_offset == pair.source.last_stable_offset
     assert pair.differences() == []
     pair.close()
+
+
+def test_an_answer_without_room_for_a_partition_shows_nothing_about_it(pair: Pair) -> None:
+    """Records of other partitions may fill an answer. That the last batch is missing then does not mean that the source has removed it."""
+    pair.write(b"a")
+    pair.write(b"b")
+    pair.rounds()
+    pair.restart_copy()
+    empty = pair.answer(1)._replace(records=b"", is_limited=True)
+    assert pair.copy.receive(1, empty, NOW_MS) is Step.FETCH
+    assert pair.copy.position == 1  # the last batch is still to be compared
+    assert pair.round() is Step.FETCH
+    assert pair.copy.position == 2

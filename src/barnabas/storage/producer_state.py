@@ -256,16 +256,6 @@ class ProducerStates:
         producer_id = next(iter(self._open.values()), None)
         return None if producer_id is None else self._entries[producer_id]
 
-    def forget_transactions_before(self, start: int) -> None:
-        """Take open transactions for ended whose records are all below `start`: no reader can see anything of them."""
-        for first_offset, producer_id in list(self._open.items()):
-            if first_offset >= start:
-                return
-            entry = self._entries[producer_id]
-            if entry.last_offset < start:
-                del self._open[first_offset]
-                self._entries[producer_id] = entry._replace(transaction_first_offset=NO_OFFSET)
-
     def describe(self) -> list[ProducerDescription]:
         return [
             ProducerDescription(

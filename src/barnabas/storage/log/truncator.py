@@ -58,11 +58,6 @@ class LogTruncator:
         log.log_start_offset = offset
         log.epoch_file.epochs.truncate_from_start(offset)
 
-    def forget_deleted_transactions(self) -> None:
-        """Take open transactions for ended of which the log has no record any more. For a copy of another log: if its source has deleted
-        the marker too, nothing else ends them, and readers of committed records would wait for ever."""
-        self._log.producer_states.forget_transactions_before(self._log.log_start_offset)
-
     @property
     def start_mark(self) -> tuple[int, int]:
         """The start of the log, for `start_written`."""
