@@ -89,13 +89,16 @@ class Load:
         seed: decides sizes, codecs, and which transactions are aborted.
         pause_s: of each writer between two batches.
         replicas: of the topics.
+        plain_partitions: of the topic without transactions and compaction.
     """
 
-    def __init__(self, servers: str, seed: int, *, pause_s: float = 0.02, replicas: int = 1) -> None:
+    def __init__(
+        self, servers: str, seed: int, *, pause_s: float = 0.02, replicas: int = 1, plain_partitions: int = PARTITIONS
+    ) -> None:
         self.ledger = Ledger()
         self.failures: list[BaseException] = []
         self._servers, self._seed, self._pause_s, self._replicas = servers, seed, pause_s, replicas
-        self._partitions = dict.fromkeys(SETTINGS, PARTITIONS)
+        self._partitions = {**dict.fromkeys(SETTINGS, PARTITIONS), PLAIN: plain_partitions}
         self._state = Condition()
         self._is_over = self._is_paused = False
         self._active = 0
