@@ -6,12 +6,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from random import Random
-from typing import Any
 
 from barnabas.client import operations
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.plans import Call
-from barnabas.config.settings import MIRROR_LINK, MIRROR_PRODUCER_ID_END
+from barnabas.config.mirror_settings import MIRROR_PRODUCER_ID_END, MIRROR_PROMOTED_ENDS, MIRROR_STATE, OF_LINK
 from barnabas.errors import BarnabasError, ErrorCode
 from barnabas.mirror.status import PREFIX, PartitionStatus, decode_partition
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -31,7 +30,6 @@ LINK = "link"
 SET, DELETE = 0, 1
 AGAIN_S = 0.2
 PROMOTING, PROMOTING_NOW, READY = "promoting", "promoting-now", "ready"
-SOURCE_TOPIC_ID, STATE = "mirror.source.topic.id", "mirror.state"
 
 
 async def alter(client: AsyncClient, kind: ResourceType, name: str, settings: Mapping[str, str | None]) -> None:
@@ -85,7 +83,7 @@ async def promote(
     Args:
         told: gets each partition with the end that it was ready with.
     """
-    await alter(client, ResourceType.TOPIC, topic, {STATE: PROMOTING_NOW if now else PROMOTING})
+    await alter(client, ResourceType.TOPIC, topic, {MIRROR_STATE: PROMOTING_NOW if now else PROMOTING})
     ready: dict[int, PartitionStatus] = {}
     while len(ready) < partitions:
         await asyncio.sleep(AGAIN_S)
@@ -94,7 +92,8 @@ async def promote(
     for index, status in ready.items():
         told((topic, index), status.end_offset)
     ids_end = max(each.producer_id_end for each in ready.values())
-    done: dict[str, Any] = {MIRROR_LINK: None, STATE: None, SOURCE_TOPIC_ID: None, MIRROR_PRODUCER_ID_END: str(ids_end)}
+    ends = ",".join(f"{each.partition}:{each.end_offset}" for each in ready.values())
+    done: dict[str, str | None] = {**dict.fromkeys(OF_LINK), MIRROR_PRODUCER_ID_END: str(ids_end), MIRROR_PROMOTED_ENDS: ends}
     await alter(client, ResourceType.TOPIC, topic, done)
     found = None
     while found is None or any(each.topic == topic for each in found):
