@@ -153,7 +153,8 @@ class InvariantChecker:
             other = broker.partitions.get(leading.topic, leading.index)
             if other is None or other.is_offline or other.topic_id != leading.topic_id:
                 continue
-            if other.log.log_end_offset < leading.high_watermark:
+            # A copy of another cluster starts again empty at an offset past its replicas, if the source has deleted all before.
+            if max(other.log.log_end_offset, leading.log.log_start_offset) < leading.high_watermark:
                 end, mark = other.log.log_end_offset, leading.high_watermark
                 raise Violation(f"{_name(leading)}: broker {number} is in sync with {end} records, and {mark} are committed")
 
