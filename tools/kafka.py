@@ -333,6 +333,10 @@ class KafkaNode:
             **self.config,
         }
 
+    def end(self) -> None:
+        """End the process in order; the files stay until `stop`."""
+        self._end_process()
+
     def stop(self) -> None:
         """End the process and remove temporary files; may be called again."""
         self._end_process()

@@ -437,6 +437,12 @@ class PartitionCopy:
             self.partition.cut_log(first.base_offset, None, start_again_at=first.base_offset)
         return True
 
+    def follow_start(self) -> None:
+        """Move the start of the log as far as that of the source is known, and is replicated here. Call it regularly: a source tells its
+        start once, and the high watermark here may reach it later."""
+        if self.state not in OF_FAILBACK and not self.is_drained:
+            self._follow_start()
+
     def _follow_start(self) -> None:
         partition = self.partition
         start = min(self.source_start, partition.high_watermark)

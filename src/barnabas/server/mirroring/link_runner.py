@@ -88,13 +88,14 @@ class LinkRunner:
             self.look_again()
 
     def end_transactions(self) -> None:
-        """End the open transactions of copies that are promoted and drained.
+        """End the open transactions of copies that are promoted and drained; let the starts of the others follow.
 
         Raises:
             StorageError: the disk does not take a marker.
         """
         now_ms = self._services.clock.now_ms()
         for copy in self._copies.values():
+            copy.follow_start()
             count = copy.end_transactions(now_ms)
             if count:
                 partition = copy.partition
