@@ -83,6 +83,7 @@ SETS = {
         *(f"connect-runtime:{TESTS_VERSION}", f"connect-json:{TESTS_VERSION}"),
         *(f"io.debezium/debezium-{name}:{DEBEZIUM_FOR_MARIADB}" for name in ("api", "core", "connector-mysql")),
         "org.mariadb.jdbc/mariadb-java-client:3.5.3",
+        *(f"com.fasterxml.jackson.{name}:2.21.2" for name in ("core/jackson-core", "datatype/jackson-datatype-jsr310")),  # not older ones
     ),
     "pgjdbc": ("org.postgresql/postgresql:42.7.7",),
     "jdbc": ("org.postgresql/postgresql:42.7.7", "org.mariadb.jdbc/mariadb-java-client:3.5.3"),
