@@ -14,6 +14,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from barnabas.connect.converters.json_converter import JsonConverter
 from barnabas.connect.converters.registry import converter
 from barnabas.connect.errors import ConnectError
 from barnabas.testing import Broker
@@ -196,3 +197,26 @@ def test_confluents_client_reads_what_the_avro_converter_wrote_and_back(registry
 def test_values_without_fields_have_avro_schemas_too(registry: str) -> None:
     its = made("io.confluent.connect.avro.AvroConverter", **{"schema.registry.url": registry})
     assert its.decode(its.encode(pa.array(["a", "b"]), "texts")).column.to_pylist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("count", [1, 100])
+@pytest.mark.parametrize("schemas", ["true", "false"])
+def test_decimals_as_numbers(count: int, schemas: str) -> None:
+    """`decimal.format=NUMERIC`, among few and many rows, in structs and lists."""
+    made = JsonConverter({"schemas.enable": schemas, "decimal.format": "numeric"}, is_key=False)
+    kind = pa.decimal128(10, 2)
+    rows = [{"price": Decimal("1.50"), "more": [Decimal("-0.01"), None], "none": None}] * count
+    column: Any = pa.array(rows, pa.struct([("price", kind), ("more", pa.list_(kind)), ("none", kind)]))
+    payloads = [each.as_py() for each in made.encode(column, "t")]
+    expected = b'{"price":1.50,"more":[-0.01,null],"none":null}'
+    assert all(each.endswith(expected + b"}" if schemas == "true" else expected) for each in payloads)
+    if schemas == "true":
+        found = made.decode(pa.array(payloads, pa.binary())).column.to_pylist()
+        assert found == rows
+        base64_ = JsonConverter({"schemas.enable": "true"}, is_key=False)
+        assert base64_.decode(base64_.encode(column, "t")).column.to_pylist() == rows
+
+
+def test_another_form_of_decimals_is_refused() -> None:
+    with pytest.raises(ConnectError, match=r"Invalid value ROMAN for configuration decimal\.format"):
+        JsonConverter({"decimal.format": "roman"}, is_key=False)

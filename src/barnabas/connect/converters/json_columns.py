@@ -23,9 +23,13 @@ _ESCAPED = r'["\\\x00-\x1f]'  # characters that a text of JSON has in escapes
 _NULL = "null"
 
 
-def texts(column: Array) -> Array:
-    """The JSON of each value; null for a null."""
-    return _each(column) if len(column) < FEW_ROWS else _texts(column)
+def texts(column: Array, *, numeric: bool = False) -> Array:
+    """The JSON of each value; null for a null.
+
+    Args:
+        numeric: whether decimals are numbers, not bytes in base64. Those within maps are bytes all the same.
+    """
+    return _each(column) if len(column) < FEW_ROWS and not numeric else _texts(column, numeric=numeric)
 
 
 def _each(column: Any) -> Array:
@@ -34,12 +38,12 @@ def _each(column: Any) -> Array:
     )
 
 
-def _texts(column: Any) -> Array:
+def _texts(column: Any, *, numeric: bool) -> Array:
     kind = column.type
     if pt.is_struct(kind) and kind.num_fields:
-        return _structs(column)
+        return _structs(column, numeric=numeric)
     if pt.is_list(kind):
-        return _lists(column)
+        return _lists(column, numeric=numeric)
     if pt.is_string(kind):
         return _quoted(column)
     if pt.is_integer(kind) or pt.is_boolean(kind):
@@ -50,12 +54,14 @@ def _texts(column: Any) -> Array:
         return _numbers(column).cast(pa.string())
     if pt.is_binary(kind):
         return _base64(column.to_pylist())
+    if pt.is_decimal(kind) and numeric:
+        return pa.array([None if each is None else f"{each:f}" for each in column.to_pylist()], pa.string())
     if pt.is_decimal(kind):
         return _base64([None if each is None else two_complement(each) for each in _unscaled(column)])
     return _each(column)
 
 
-def _structs(column: Any) -> Array:
+def _structs(column: Any, *, numeric: bool) -> Array:
     kind, pieces, literal = column.type, list[Any](), ""
     for number in range(kind.num_fields):
         literal += ("," if number else "{") + msgspec.json.encode(kind.field(number).name).decode() + ":"
@@ -63,7 +69,7 @@ def _structs(column: Any) -> Array:
         if _is_constant(values):
             literal += msgspec.json.encode(plain(values[0].as_py())).decode()
         else:
-            pieces += [literal, _texts(values)]
+            pieces += [literal, _texts(values, numeric=numeric)]
             literal = ""
     if not pieces:
         joined: Any = pa.repeat(pa.scalar(literal + "}", pa.string()), len(column))
@@ -81,8 +87,8 @@ def _is_constant(values: Any) -> bool:
     return bool(pc.all(pc.equal(values, values[0])).as_py())
 
 
-def _lists(column: Any) -> Array:
-    items: Any = pc.coalesce(_texts(column.flatten()), pa.scalar(_NULL, pa.string()))
+def _lists(column: Any, *, numeric: bool) -> Array:
+    items: Any = pc.coalesce(_texts(column.flatten(), numeric=numeric), pa.scalar(_NULL, pa.string()))
     lengths: Any = pc.fill_null(pc.list_value_length(column), 0)
     ends: Any = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
     joined: Any = pc.binary_join(pa.ListArray.from_arrays(ends, items), ",")
