@@ -69,9 +69,8 @@ def test_a_topic_that_is_shorter_is_read_from_its_beginning(tasks: Tasks, monkey
     with closing(BlockingClient(ClientConfig.from_options(tasks.settings))) as client:
         client.commit_offsets(f"connect-{tasks.name}", {(tasks.topic, 0): 5}, {})  # a broker deletes it with the topic
     task = tasks.start(job)
-    said = (
-        f"the partition 0 of the topic {tasks.topic} ends before the offset 5, so the topic is another one: it is read from 0 on"
-    )
+    reason = f"the topic {tasks.topic} is another one, because its partition 0 ends before the offset 5"
+    said = f"{reason}; it is read from its beginning"
     wait_until(lambda: task.failure() == said, "it does not say so")
     tasks.stop(task)
     with tasks.running(job) as task:  # the engine starts it again

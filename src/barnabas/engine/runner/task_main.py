@@ -1,6 +1,7 @@
 """The process of one task: opens the task, and keeps it until the runner says otherwise, or is gone.
 
-It sends to the runner: `("started", None)`, `("settled", None)`, `("failed", reason)`, `("hindered", reason or None)`. It gets `("stop", None)` and `("levels", levels)`.
+It sends to the runner: `("started", None)`, `("settled", None)`, `("failed", reason)`, `("hindered", reason or None)`.
+It gets `("stop", None)` and `("levels", levels)`.
 """
 
 from __future__ import annotations
