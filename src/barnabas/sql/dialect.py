@@ -329,7 +329,9 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _is_alias(tokens: Sequence[Token], place: int) -> bool:
-    """Whether the word `select` is the name of an output: `x AS select`."""
+    """Whether the word `select` is the name of an output: `x AS select`, `t.select`."""
+    if place and tokens[place - 1].token_type == TokenType.DOT:
+        return True
     if not place or tokens[place - 1].token_type != TokenType.ALIAS:
         return False
     follows = tokens[place + 1].token_type if place + 1 < len(tokens) else TokenType.FROM

@@ -46,6 +46,10 @@ def _made(node: Any, *, is_spark: bool) -> Any:
     match node:
         case exp.SHA2() | exp.SHA2Digest():
             return _digest(node)
+        case exp.Sqrt() if not is_spark:
+            return _call("__sqrt", node.this)
+        case exp.Ln() if not is_spark:
+            return _call("__ln", node.this)
         case exp.SplitPart() if not is_spark:
             return _call("__split_part", node.this, node.args["delimiter"], node.args["part_index"])
         case exp.StrToTime() if not is_spark and node.meta.get(WRITTEN) == "to_timestamp":
