@@ -131,7 +131,7 @@ def _of_arrays(node: Any, kinds: _Kinds) -> Any:
 
 
 def _of_postgres(node: Any, kinds: _Kinds) -> Any:
-    """What means something else in Spark: rounding, sums, and arrays of arrays."""
+    """Functions that mean something else in Spark: rounding, sums, and arrays of arrays."""
     match node:
         case exp.Round() if node.args.get("decimals") is None and _is_real(node.this, kinds):
             return _call("round_even", node.this, exp.convert(0))
