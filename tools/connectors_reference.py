@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from barnabas.connect.catalog import BUILT_IN, Kind, Plugin
 from barnabas.connect.config_def import ConfigKey
 
-GUIDES = {  # by the package of `connect/plugins/`: what is read or written, the guide, the extra
+GUIDES = {  # by the package of `connect/plugins/`, or the module of `dialects/`: what is read or written, the guide, the extra
     "file_stream": ("lines of a file", "connect.md", "connect"),
     "datagen": ("records that are made up", "connect.md", "connect"),
     "sql_sink": ("tables of databases", "databases.md#from-a-topic-into-a-table", "connect"),
@@ -17,6 +17,9 @@ GUIDES = {  # by the package of `connect/plugins/`: what is read or written, the
     "debezium_engine": ("changes, by any connector of Debezium", "databases.md#capture-other-databases-by-debezium", "debezium"),
     "files": ("files of folders and object stores", "connect-files.md", "connect"),
     "http": ("HTTP interfaces", "connect-http.md", "connect"),
+    "spool_dir": ("files of folders, by SpoolDir's keys", "connect-files.md#configs-of-other-connectors", "connect"),
+    "confluent_stores": ("object stores, by Confluent's keys", "connect-files.md#configs-of-other-connectors", "connect"),
+    "confluent_http": ("HTTP interfaces, by Confluent's keys", "connect-http.md#configs-of-confluents-sink", "connect"),
     "delta": ("Delta tables", "connect-lakes.md", "delta"),
     "iceberg": ("Iceberg tables", "connect-lakes.md", "iceberg"),
     "dlt_source": ("sources of dlt", "connect-dlt.md", "dlt"),
@@ -42,7 +45,7 @@ def connectors_page(generated: str) -> str:
 def _package(plugin: Plugin) -> str:
     """The package or the module of `connect/plugins/` in which it is."""
     module: str = plugin.load().__module__
-    return module.removeprefix("barnabas.connect.plugins.").split(".")[0]
+    return module.removeprefix("barnabas.connect.plugins.").removeprefix("dialects.").split(".")[0]
 
 
 def _short(plugin: Plugin) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.engine.jobs import Desired, Job, JobState, State
+from barnabas.engine.membership import Member, take_part
 from barnabas.engine.stores import jobs_of, states_of
 
 
@@ -26,12 +28,22 @@ class FakeEngine:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+        self._election = threading.Thread(target=lambda: asyncio.run(self._take_part(config)), daemon=True)
+        self._election.start()
 
     def close(self) -> None:
         self._stopping.set()
         self._thread.join()
+        self._election.join()
         for each in (self._client, self.jobs, self._states):
             each.close()
+
+    async def _take_part(self, config: ClientConfig) -> None:
+        """Be a member of the group of engines."""
+        election = take_part(config, Member("http://127.0.0.1:1", "fake"), lambda _active, _members: None)
+        election.start()
+        await asyncio.to_thread(self._stopping.wait)
+        await election.close()
 
     def _run(self) -> None:
         while not self._stopping.wait(0.05):

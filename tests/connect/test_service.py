@@ -264,3 +264,40 @@ def test_levels_of_loggers(broker: Broker, engine: FakeEngine, tmp_path: Path) -
         assert it.ask("PUT", logger, {})[0] == 400
         assert it.ask("GET", "/admin/loggers/nope")[0] == 404
         assert it.ask("GET", "/admin/loggers")[1]["root"]["level"] in {"WARN", "INFO"}
+
+
+# the requests of kafka-connect-py 1.0, kafka-connect-api 0.5, kcctl 1.0, kafbat 1.5 and AKHQ 0.26
+CLIENTS = {
+    "kafka-connect-py": (
+        "GET /", "GET /connectors?expand=status", "GET /connectors/{}/tasks",
+        "POST /connectors/{}/restart?includeTasks=true&onlyFailed=true",
+    ),
+    "kafka-connect-api": (
+        "GET /connectors/", "GET /connectors/{}/", "GET /connectors/{}/status", "GET /connector-plugins/", "GET /admin/loggers/",
+    ),
+    "kcctl": (
+        "GET /connectors/?expand=info&expand=status", "GET /connector-plugins/?connectorsOnly=false", "GET /connectors/{}/offsets",
+        "GET /admin/loggers",
+    ),
+    "kafbat": (
+        "GET /connectors", "GET /connectors/{}", "GET /connectors/{}/topics", "GET /connectors/{}/tasks/0/status",
+        "GET /connector-plugins",
+    ),
+    "AKHQ": (
+        "GET /connectors/{}/config", "GET /connector-plugins/FileStreamSource/config", "PUT /connectors/{}/pause",
+        "PUT /connectors/{}/resume",
+    ),
+}  # fmt: skip
+
+
+def test_requests_of_other_clients(broker: Broker, engine: FakeEngine, tmp_path: Path) -> None:
+    with worker(broker.bootstrap_servers, tmp_path, "clients") as it:
+        it.make("clients", SOURCE)
+        it.waits_for("clients", "RUNNING", ["RUNNING"])
+        answers = {
+            (client, each): it.ask(method, path.format("clients"))[0]
+            for client, requests in CLIENTS.items()
+            for each in requests
+            for method, path in [each.split()]
+        }
+        assert {each: status for each, status in answers.items() if status not in (200, 202, 204)} == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import socket
 from base64 import b64encode
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ class ServiceHttp:
 
     def __init__(self, name: str, url: str, config: ClientConfig) -> None:
         self.name, self.url, self._config = name, url.rstrip("/"), config
+        self.warnings: list[str] = []  # of the last answer
 
     def ask(
         self, method: str, path: tuple[str, ...], query: Mapping[str, object] | None = None, body: bytes | None = None
@@ -41,6 +43,7 @@ class ServiceHttp:
         try:
             connection.request(method, target, body, headers)
             answer = connection.getresponse()
+            self.warnings = [_warning(each) for each in answer.headers.get_all("warning", [])]
             return answer.status, answer.read().decode(errors="replace")
         except (OSError, http.client.HTTPException) as error:
             reason = "no answer in time" if isinstance(error, socket.timeout) else getattr(error, "strerror", None) or str(error)
@@ -63,3 +66,12 @@ class ServiceHttp:
         if its.tokens is not None:
             return {"Authorization": f"Bearer {its.tokens.token()}"}
         return {"Authorization": f"Basic {b64encode(f'{its.username}:{its.password}'.encode()).decode()}"}
+
+
+def _warning(text: str) -> str:
+    """The text of a header `Warning`: `299 barnabas "text"`."""
+    quoted = text.partition('"')[2].rpartition('"')[0]
+    try:
+        return str(json.loads(f'"{quoted}"'))
+    except ValueError:
+        return quoted

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.services.host import Place
 
 LISTENER, ADDRESS = "http://HOST:PORT", "HOST:PORT"
+ENGINE_DATA_DIR = "barnabas-data-engine"
 
 
 @click.group(
@@ -119,7 +120,7 @@ def sql_start(listener: str, postgres_listener: str, data_dir: str | None, **opt
 @click.command("start")
 @click.option("--listener", metavar=LISTENER, default="http://127.0.0.1:8086", show_default=True,
               help="Where it accepts connections, http:// or https://; port 0 takes a free port.")  # fmt: skip
-@click.option("--data-dir", metavar="DIR", default="barnabas-data-engine", show_default=True, type=FilePath(file_okay=False),
+@click.option("--data-dir", metavar="DIR", default=ENGINE_DATA_DIR, show_default=True, type=FilePath(file_okay=False),
               help="The folder of the state and the logs of jobs; made with the first job.")  # fmt: skip
 @click.option("--master", metavar="URL", help="Spark's master: local[N], spark://host:port, yarn, k8s://...  [default: local[*]]")
 @click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark; repeatable.")

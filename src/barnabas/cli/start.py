@@ -15,6 +15,8 @@ from barnabas.cli.types import READABLE, DataFolder
 
 DATA_DIR = "barnabas-data"
 LISTENERS = "PLAINTEXT://127.0.0.1:9092"
+# as in the server.properties that Kafka ships: the first member of a group, and so each service, begins at once
+NO_DELAY = {"group.initial.rebalance.delay.ms": "0"}
 
 
 @click.command()
@@ -45,13 +47,16 @@ def start(
     Data is in the folder barnabas-data of the current folder; clients connect to 127.0.0.1:9092. Ctrl-C stops the broker; the
     next start in the same folder has all data again. A child process runs the schema registry at http://127.0.0.1:8081, and SQL at
     http://127.0.0.1:8088 and for Postgres clients at 127.0.0.1:5433. If PySpark is installed, it also runs the engine at
-    http://127.0.0.1:8086, where Spark starts with the first job, and Connect at http://127.0.0.1:8083.
+    http://127.0.0.1:8086, where Spark starts with the first job, and Connect at http://127.0.0.1:8083. The first member of a
+    consumer group does not wait for others (group.initial.rebalance.delay.ms=0).
     """
     properties = collect_properties(
         data_dir=data_dir if is_given("data_dir") else None, listeners=listeners, **server_options(options)
     )
     if not {"log.dirs", "log.dir"} & properties.keys():
         properties["log.dirs"] = data_dir
+    if not properties.get("zookeeper.connect"):
+        properties = {**NO_DELAY, **properties}
     admin_file: Path | None = None
     if is_secure:
         from barnabas.cli.secure import greet, secure

@@ -67,7 +67,8 @@ def built_in(kind: Kind, name: str, module: str, cls: str, *aliases: str) -> Plu
     )
 
 
-S3_SINKS = ("io.confluent.connect.s3.S3SinkConnector", "S3SinkConnector")
+STORES = "plugins.dialects.confluent_stores"
+SPOOL_DIR = "com.github.jcustenborder.kafka.connect.spooldir.SpoolDir"
 BUILT_IN = (
     built_in(
         Kind.SOURCE, "org.apache.kafka.connect.file.FileStreamSourceConnector", "plugins.file_stream", "FileStreamSource",
@@ -79,11 +80,11 @@ BUILT_IN = (
     ),
     built_in(
         Kind.SINK, "io.confluent.connect.jdbc.JdbcSinkConnector", "plugins.sql_sink.sink", "SqlSink", "SqlSink",
-        "barnabas.connect.plugins.sql_sink",
+        "barnabas.connect.plugins.sql_sink", "io.aiven.connect.jdbc.JdbcSinkConnector",
     ),
     built_in(
         Kind.SOURCE, "io.confluent.connect.jdbc.JdbcSourceConnector", "plugins.sql_source.source", "SqlSource", "SqlSource",
-        "barnabas.connect.plugins.sql_source",
+        "barnabas.connect.plugins.sql_source", "io.aiven.connect.jdbc.JdbcSourceConnector",
     ),
     built_in(
         Kind.SOURCE, "io.debezium.connector.mariadb.MariaDbConnector", "plugins.mysql_capture.source", "MysqlCapture",
@@ -97,9 +98,20 @@ BUILT_IN = (
         Kind.SOURCE, "io.confluent.kafka.connect.datagen.DatagenConnector", "plugins.datagen.source", "Datagen", "Datagen",
     ),
     built_in(Kind.SOURCE, "barnabas.FileSource", "plugins.files.source", "FileSource"),
-    built_in(Kind.SINK, "barnabas.FileSink", "plugins.files.sink", "FileSink", *S3_SINKS),
+    built_in(Kind.SOURCE, f"{SPOOL_DIR}CsvSourceConnector", "plugins.dialects.spool_dir", "SpoolDirCsv"),
+    built_in(Kind.SOURCE, f"{SPOOL_DIR}JsonSourceConnector", "plugins.dialects.spool_dir", "SpoolDirJson"),
+    built_in(Kind.SOURCE, f"{SPOOL_DIR}AvroSourceConnector", "plugins.dialects.spool_dir", "SpoolDirAvro"),
+    built_in(
+        Kind.SOURCE, f"{SPOOL_DIR}LineDelimitedSourceConnector", "plugins.dialects.spool_dir", "SpoolDirLines",
+        f"{SPOOL_DIR}SchemaLessJsonSourceConnector", "SpoolDirSchemaLessJsonSourceConnector",
+    ),
+    built_in(Kind.SINK, "barnabas.FileSink", "plugins.files.sink", "FileSink"),
+    built_in(Kind.SINK, "io.confluent.connect.s3.S3SinkConnector", STORES, "S3Sink"),
+    built_in(Kind.SINK, "io.confluent.connect.gcs.GcsSinkConnector", STORES, "GcsSink"),
+    built_in(Kind.SINK, "io.confluent.connect.azure.blob.AzureBlobStorageSinkConnector", STORES, "AzureBlobSink"),
     built_in(Kind.SOURCE, "barnabas.HttpSource", "plugins.http.source", "HttpSource"),
     built_in(Kind.SINK, "barnabas.HttpSink", "plugins.http.sink", "HttpSink"),
+    built_in(Kind.SINK, "io.confluent.connect.http.HttpSinkConnector", "plugins.dialects.confluent_http", "ConfluentHttpSink"),
     built_in(Kind.SINK, "barnabas.DeltaSink", "plugins.delta.sink", "DeltaSink"),
     built_in(
         Kind.SINK, "org.apache.iceberg.connect.IcebergSinkConnector", "plugins.iceberg.sink", "IcebergSink", "IcebergSink",

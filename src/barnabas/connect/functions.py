@@ -145,6 +145,7 @@ def _make(
         "needs_spark": frames == "spark",
         "function": staticmethod(function),
         "config": config or ConfigDef(),
+        "families": ("",),  # the function sees the whole config
         "defaults": defaults,
         "__doc__": function.__doc__,
         **more,

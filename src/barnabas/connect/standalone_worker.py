@@ -106,6 +106,7 @@ class StandaloneWorker:
         for name, config, target in self._connectors:
             try:
                 self._requests.create(name, config, target)
+                self._requests.unused(name)  # the log names them
             except HttpError as error:
                 raise ServiceError(f"the connector {name}: {' '.join(error.message.split())}") from None
             except BarnabasError as error:

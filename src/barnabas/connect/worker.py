@@ -5,6 +5,7 @@ Every worker answers every request. What must be read back is read back before i
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from barnabas.connect.herder import offsets as of_offsets
 from barnabas.connect.herder.planning import is_ours, job_name
 from barnabas.connect.herder.records import LOGGER, Changes, Target
 from barnabas.connect.herder.state import Config, Configs
+from barnabas.connect.herder.unused import unused_keys
 from barnabas.connect.herder.validation import alter_in_target, check, check_offsets, kinds_of, secrets_of, validate
 from barnabas.connect.leading.leader import Leader, Worker
 from barnabas.connect.references import Resolver, is_reference
@@ -32,6 +34,7 @@ from barnabas.connect.store.partitioned import PartitionedTopic
 from barnabas.engine.jobs import Job
 from barnabas.errors import KafkaError
 
+logger = logging.getLogger(__name__)
 HIDDEN, TASKS_MAX = "[hidden]", "tasks.max"
 ALTERED = {"message": "The offsets for this connector have been altered successfully"}
 RESET = {"message": "The offsets for this connector have been reset successfully"}
@@ -117,6 +120,14 @@ class Requests:
             return requests.put(full, name)
 
         return self._info(self._change(decide), name)
+
+    def unused(self, name: str) -> dict[str, str]:
+        """The keys of a config that was written which do nothing, with the reasons."""
+        config = self._topics.configs().connectors.get(name)
+        found = {} if config is None else unused_keys(config, self._worker.settings)
+        for key, reason in found.items():
+            logger.warning("event=connector-key-unused connector=%r key=%r reason=%r", name, key, reason)
+        return found
 
     def delete(self, name: str) -> None:
         """Remove a connector. Raises HttpError 404."""

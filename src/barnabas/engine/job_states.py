@@ -12,6 +12,7 @@ from barnabas.engine.life import Life, Phase
 from barnabas.engine.membership import Member
 
 ENDED = (State.FAILED, State.COMPLETED)  # such a job starts again only on request
+ENGINE_STOPPED = "the engine was stopped"
 HINDERED_TRIES = 2  # statements that wait for a job tell of an error after the second try
 
 

@@ -105,13 +105,23 @@ def _choice(data: bytes | None) -> Choice | None:
 
 def active_engine(client: BlockingClient) -> Member | None:
     """The active engine of a cluster; None if there is none. Raises KafkaError, ClientError."""
+    for each in _members(client):
+        if each:
+            found = _choice(each)
+            return None if found is None else Member(found.url, found.id, found.is_active, found.worker_id)
+    return None
+
+
+def has_engines(client: BlockingClient) -> bool:
+    """Whether a cluster has an engine, also one that is not elected yet. Raises KafkaError, ClientError."""
+    return bool(_members(client))
+
+
+def _members(client: BlockingClient) -> list[bytes]:
+    """The assignments of the members of the group; empty for one that waits for it."""
     client.run(refresh(client.config, client.cluster, []))
     node_id = client.run(coordinator_of(client.config, GROUP))
     group = client.run(call(DescribeGroupsRequest(groups=[GROUP]), node_id)).groups[0]
     if group.error_code not in {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND}:
         raise ResourceError(ErrorCode(group.error_code), f"group {GROUP}")
-    for each in group.members:
-        if each.member_assignment:
-            found = _choice(bytes(each.member_assignment))
-            return None if found is None else Member(found.url, found.id, found.is_active, found.worker_id)
-    return None
+    return [bytes(each.member_assignment or b"") for each in group.members]

@@ -22,7 +22,7 @@ from barnabas.web.service import ServiceContext
 
 logger = logging.getLogger(__name__)
 DATA_DIR, DEFAULT_DATA_DIR = "engine.data.dir", "barnabas-data-engine"
-MASTER, LINGER = "engine.spark.master", "engine.linger.ms"
+MASTER, LINGER, WARM = "engine.spark.master", "engine.linger.ms", "engine.runner.warm.ms"
 LINGER_MS = 10_000
 CONNECT = "connect"  # the service whose address names this engine in statuses of tasks, as in Kafka Connect
 SPARK = "spark."  # settings of Spark begin with it
@@ -42,8 +42,8 @@ class EngineService(ElectedService):
     """See `web/service.py: Service`.
 
     Args:
-        context: of the host. Settings: `engine.data.dir`, `engine.spark.master`, `engine.linger.ms`, `engine.pipelines.dir`, and those
-            of Spark, which begin with `spark.`.
+        context: of the host. Settings: `engine.data.dir`, `engine.spark.master`, `engine.linger.ms`, `engine.runner.warm.ms`,
+            `engine.pipelines.dir`, and those of Spark, which begin with `spark.`.
         driver, pipeline: commands of the processes, for tests.
     """
 
@@ -61,7 +61,8 @@ class EngineService(ElectedService):
             master=settings.get(MASTER, "local[*]"),
             conf={key: settings[key] for key in settings if key.startswith(SPARK)},
             pipelines=None if pipelines is None else Path(pipelines).absolute(),
-            linger_s=_linger_s(settings),
+            linger_s=_seconds(settings, LINGER, LINGER_MS),
+            warm_s=_seconds(settings, WARM, 0),
             driver=driver,
             pipeline=pipeline,
         )
@@ -83,10 +84,10 @@ class EngineService(ElectedService):
         return error_response(error)
 
 
-def _linger_s(settings: Mapping[str, str]) -> float:
-    text = settings.get(LINGER, str(LINGER_MS))
+def _seconds(settings: Mapping[str, str], key: str, default_ms: int) -> float:
+    text = settings.get(key, str(default_ms))
     if not is_number(text, 2**31 - 1):
-        raise ConfigError(LINGER, text, "a number of milliseconds")
+        raise ConfigError(key, text, "a number of milliseconds")
     return int(text) / 1000
 
 

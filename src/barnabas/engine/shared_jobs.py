@@ -2,7 +2,8 @@
 
 Rules
   1. The active engine writes assignments. Each engine runs the jobs that are assigned to it, in a process of its own, the runner.
-  2. The runner starts with the first job that should run, and ends some seconds after the last.
+  2. The runner starts with the first job that should run, and ends some seconds after the last. It takes a second to be ready, so it
+     starts while the job waits for its assignment.
   3. While the runner works, it writes the states of its jobs. Otherwise this part does.
 """
 
@@ -31,10 +32,15 @@ class SharedJobs:
         member: this engine.
         make: the unit of the runner.
         linger_s: how long the runner stays without a job.
+        warm_s: how long an engine that begins keeps a runner ready for its first job.
     """
 
-    def __init__(self, config: ClientConfig, member: Member, make: Callable[[], RunnerUnit], linger_s: float) -> None:
+    def __init__(
+        self, config: ClientConfig, member: Member, make: Callable[[], RunnerUnit], linger_s: float, warm_s: float = 0.0
+    ) -> None:
         self.member, self._make, self._linger_s = member, make, linger_s
+        self._warm_s: float | None = warm_s  # until the first look
+        self._warm_until_s = 0.0
         self.assignments = assignments_of(config)
         self.runner: RunnerUnit | None = None
         self._idle_since_s: float | None = None
@@ -70,6 +76,11 @@ class SharedJobs:
         """Start, keep or end the runner."""
         due = any(job_states.should_run(job, states.get(name)) for name, job in self.mine(jobs).items())
         due = due or any(each.worker == self.member.id for each in states.values())  # it says that they have ended
+        due = due or any(
+            job.is_shared and name not in self.assignments.records and job_states.should_run(job, states.get(name))
+            for name, job in jobs.items()
+        )
+        due = due or self.is_warm(now_s)
         if due and self.runner is None:
             self.runner = self._make()
         if self.runner is None:
@@ -80,6 +91,12 @@ class SharedJobs:
             self._idle_since_s = now_s
         lingers = self._idle_since_s is not None and now_s - self._idle_since_s < self._linger_s
         self.runner.step(now_s, wanted=due or (lingers and self.runner.life.is_there))
+
+    def is_warm(self, now_s: float) -> bool:
+        """Whether the runner is wanted for jobs that may come."""
+        if self._warm_s is not None:
+            self._warm_until_s, self._warm_s = now_s + self._warm_s, None
+        return now_s < self._warm_until_s
 
     def state(self, job: Job, known: JobState | None, now_s: float, now_ms: int) -> JobState | None:
         """The state of a job of this engine; None while the runner says it."""

@@ -46,7 +46,6 @@ PROGRESS_S = 2.0  # between two records about the progress of a pipeline
 TIMEOUT_MS = 5_000  # of a request to the cluster: processes that end are not seen meanwhile
 END_S = 8.0  # for all processes when the engine ends; the host of the services waits for ten seconds
 SAY_AGAIN_S = 60.0  # between two lines about the same trouble
-STOPPED = "the engine was stopped"
 
 
 class EngineSettings(Struct, frozen=True):
@@ -58,6 +57,7 @@ class EngineSettings(Struct, frozen=True):
         master, conf: of Spark.
         pipelines: the folder of the pipelines that may run; None: none may.
         linger_s: how long the driver stays without a job.
+        warm_s: how long the runner of connectors waits for the first job.
         pause_s: before a process that failed once starts again; see `Life`.
         driver, pipeline, runner: commands of the processes.
     """
@@ -68,6 +68,7 @@ class EngineSettings(Struct, frozen=True):
     conf: Mapping[str, str] = {}
     pipelines: Path | None = None
     linger_s: float = 10.0
+    warm_s: float = 0.0
     pause_s: float = 1.0
     driver: Sequence[str] = spark_unit.COMMAND
     pipeline: Sequence[str] = pipeline_unit.COMMAND
@@ -90,7 +91,9 @@ class Supervisor:
         config = replace(config, default_api_timeout_ms=limit_ms, request_timeout_ms=min(config.request_timeout_ms, limit_ms))
         self._client = BlockingClient(config)
         self.jobs, self.states, self.progress = jobs_of(config), states_of(config), progress_of(config)
-        self.shared = SharedJobs(config, member or Member("", token_hex(8)), self._make_runner, settings.linger_s)
+        self.shared = SharedJobs(
+            config, member or Member("", token_hex(8)), self._make_runner, settings.linger_s, settings.warm_s
+        )
         self._members: Sequence[Member] = ()
         self._root_level = logging.root.level
         self._held = HeldFolder(settings.folder)
@@ -157,7 +160,7 @@ class Supervisor:
         now_s, now_ms = time.monotonic(), int(time.time() * 1000)
         if not self._active:
             self._rest(now_s)
-        if not jobs and not states and not self._units():
+        if not jobs and not states and not self._units() and not self.shared.is_warm(now_s):
             return
         self.shared.follow(jobs)
         if self._active:
@@ -304,7 +307,7 @@ class Supervisor:
         mine = self.shared.mine(self.jobs.records)
         here = {name for name, job in self.jobs.records.items() if name in mine or (self._active and not job.is_shared)}
         states = {name: each for name, each in self.states.follow().items() if name in here}
-        found = job_states.stopped(states, STOPPED, int(time.time() * 1000))
+        found = job_states.stopped(states, job_states.ENGINE_STOPPED, int(time.time() * 1000))
         if found:
             self.states.put(self._client, dict(found))
 

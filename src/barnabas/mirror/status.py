@@ -15,12 +15,15 @@ class PartitionStatus(Struct, frozen=True):
     """One partition of a copy.
 
     Args:
-        state: mirroring, promoting, promoting-now, ready (to be opened for writers) or stopped.
+        state: one of mirror.state, ready (to be opened for writers), stopped, or in a failback inspected, compared or truncated.
         source_end_offset: -1 before the first answer of the source; then lag is -1 too.
         lag: records of the source that are not here.
         lag_ms: time since the copy had everything.
         reason: what holds the copy back; empty if nothing does.
         producer_id_end: all producer ids in the copy are below.
+        copied_end_offset: the end without the markers that a promotion has appended.
+        silent_ms: the time since the source told its end; -1 if it has not.
+        common_offset: in a failback, the offset below which the source has the same; -1 before it is found.
     """
 
     topic: str
@@ -33,13 +36,23 @@ class PartitionStatus(Struct, frozen=True):
     lag_ms: int
     reason: str
     producer_id_end: int
+    common_offset: int = -1
+    copied_end_offset: int = -1
+    silent_ms: int = -1
 
 
 class LinkStatus(Struct, frozen=True):
-    """One broker's view of a link: the error of its last contact with the source, and topics that cannot be copied, with the reason."""
+    """One broker's view of a link.
+
+    Args:
+        error: that of the last contact with the source.
+        refused: topics that cannot be copied, with the reason.
+        not_followed: other things that cannot be copied, such as ACLs, with the reason.
+    """
 
     error: str = ""
     refused: dict[str, str] = {}
+    not_followed: dict[str, str] = {}
 
 
 def encode(status: PartitionStatus | LinkStatus) -> str:

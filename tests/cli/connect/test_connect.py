@@ -62,6 +62,27 @@ def test_connectors_from_files_to_their_end(command: Command, it: Worker, tmp_pa
     assert command("connect", "delete", "lines", *at).code == 2
 
 
+def test_keys_that_do_nothing_are_named(command: Command, it: Worker, tmp_path: Path) -> None:
+    at = ("--url", it.url)
+    file = tmp_path / "unused.yaml"
+    config = (
+        "connector.class: FileStreamSource, topic: t, fiel: /a, config.action.reload: none, errors.retry.timeout: 5,"
+        " producer.override.linger.ms: 5, value.converter.any: x, 'transforms.x.type': Filter"
+    )
+    file.write_text(f"{{name: unused, config: {{{config}}}}}")
+    made = command("connect", "create", file, *at)
+    name = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+    assert made.code == 0
+    assert made.text.splitlines()[-1] == "created unused"
+    assert sorted(made.err.splitlines()) == [
+        "barnabas: config.action.reload has no effect: the config providers do not tell of changes",
+        f"barnabas: fiel has no effect: {name} has no such key",
+        f"barnabas: transforms.x.type has no effect: {name} has no such key",
+    ]
+    file.write_text("{name: fine, config: {connector.class: FileStreamSource, topic: t}}")
+    assert command("connect", "create", file, *at).err == ""
+
+
 def test_what_failed_is_shown_and_restarted(command: Command, it: Worker, tmp_path: Path) -> None:
     at = ("--url", it.url)
     (tmp_path / "c.properties").write_text("name=broken\nconnector.class=FileStreamSource\ntopic=t\n")

@@ -12,6 +12,7 @@ from barnabas.connect.herder.planning import CONFIG_TOPIC, Kinds, job_changes, w
 from barnabas.connect.herder.records import State, Target, target_value
 from barnabas.connect.herder.state import Configs, Statuses
 from barnabas.connect.herder.statuses import Observer, status_changes, task_state, topic_changes
+from barnabas.engine.job_states import ENGINE_STOPPED
 from barnabas.engine.jobs import ConnectorWork, Desired, Job, JobProgress, JobState, PipelineWork
 from barnabas.engine.jobs import State as JobStateName
 
@@ -129,6 +130,24 @@ def test_statuses_are_written_when_they_change() -> None:
     assert said(stopped) == {"status-connector-a": ("STOPPED", None), "status-task-a-0": None}
     gone = status_changes(Configs({}), known, {}, {}, {}, TOPIC, OBSERVER)
     assert said(gone) == {"status-connector-a": None, "status-task-a-0": None}
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "expected"),
+    [
+        (None, None, ("UNASSIGNED", "no engine")),
+        (JobStateName.RUNNING, None, ("UNASSIGNED", "no engine")),
+        (JobStateName.WAITING, ENGINE_STOPPED, ("UNASSIGNED", "no engine")),
+        (JobStateName.WAITING, "boom", ("FAILED", "boom")),
+        (JobStateName.PAUSED, None, ("PAUSED", None)),
+    ],
+)
+def test_without_engines_a_task_says_why_it_does_not_run(
+    state: JobStateName | None, error: str | None, expected: tuple[str, str | None]
+) -> None:
+    states = {} if state is None else {"connect-a-0": JobState("connect-a-0", 7, 0, state, 0, error=error)}
+    changes = status_changes(configs(1), Statuses({}), made(configs(1)), states, {}, TOPIC, OBSERVER, "no engine")
+    assert said(changes)["status-task-a-0"] == expected
 
 
 def test_topics_come_from_the_progress_of_jobs() -> None:

@@ -42,6 +42,8 @@ class Rest:
             if status != 409 or "rebalance" not in message or time.monotonic() > deadline_s:
                 break
             time.sleep(AGAIN_S)
+        for each in self._service.warnings:
+            click.echo(f"barnabas: {each}", err=True)
         if status >= 300:
             raise (BadInput if status in USERS else Failure)(f"{self._service.url} refuses: {message}")
         try:

@@ -9,8 +9,8 @@ import click
 
 from barnabas.cli.connect.files import read_file
 from barnabas.cli.errors import BadInput
-from barnabas.cli.services import LISTENER, given_settings, host_options, places_of
-from barnabas.cli.types import READABLE
+from barnabas.cli.services import ENGINE_DATA_DIR, LISTENER, given_settings, host_options, places_of
+from barnabas.cli.types import READABLE, FilePath
 from barnabas.errors import ConfigError
 from barnabas.listening import listening_socket
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from barnabas.connect.worker_settings import WorkerSettings
     from barnabas.web.service import ServiceEntry
 
+ENGINE_DATA_SETTING = "engine.data.dir"
+WARM = {"engine.runner.warm.ms": "60000"}  # a worker starts shortly before its first connector
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8083
 DEFAULT = f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
 LISTENER_OPTION = click.option(
@@ -31,19 +33,32 @@ LISTENER_OPTION = click.option(
 @LISTENER_OPTION
 @click.option("--group-id", metavar="GROUP", help="The group of the workers that share the connectors.  "
               "[default: group.id of the worker file, or connect-cluster]")  # fmt: skip
+@click.option("--engine-listener", metavar=LISTENER, default="http://127.0.0.1:0", show_default=True,
+              help="Where the engine of this worker accepts HTTP; port 0 takes a free port.")  # fmt: skip
+@click.option("--data-dir", metavar="DIR", type=FilePath(file_okay=False), help="The folder of the logs of tasks.  "
+              f"[default: {ENGINE_DATA_DIR}]")  # fmt: skip
+@click.option("--no-engine", is_flag=True, help="Run no tasks here: engines elsewhere in the cluster run them.")
 @host_options
-def start(worker: str | None, listener: str | None, group_id: str | None, **options: Any) -> int:
+def start(
+    worker: str | None, listener: str | None, group_id: str | None, engine_listener: str, data_dir: str | None, no_engine: bool,
+    **options: Any,
+) -> int:  # fmt: skip
     """Run a worker of Connect until it is told to stop.
 
-    WORKER is a worker file of Kafka Connect, such as connect-distributed.properties. The worker has Kafka Connect's REST interface;
-    its tasks run on the engine (`barnabas engine start`). When it accepts connections, it prints a line with its address to standard
-    output. SIGTERM, SIGHUP and Ctrl-C stop it. Of several workers of a group each answers every request; another one leads when the
-    leader is gone.
+    WORKER is a worker file of Kafka Connect, such as connect-distributed.properties. The worker has Kafka Connect's REST interface,
+    and an engine that runs its share of the tasks. When both accept connections, it prints a line with the address of each to
+    standard output. SIGTERM, SIGHUP and Ctrl-C stop it. Of several workers of a group each answers every request, and runs some of
+    the tasks; another one leads when the leader is gone.
     """
     found = _settings(worker, options)
     if group_id is not None:
         found.settings["group.id"] = group_id
+    if data_dir is not None:
+        found.settings[ENGINE_DATA_SETTING] = data_dir
     places = places_of(["connect"], {"connect": listener or found.listener}, option="--listener")
+    if not no_engine:
+        places += places_of(["engine"], {"engine": engine_listener}, option="--engine-listener")
+        found = found._replace(settings={**WARM, **found.settings})
     return _run(places, found, options)
 
 

@@ -20,7 +20,10 @@ from barnabas.connect.herder.records import (
 from barnabas.connect.herder.requests import forget
 from barnabas.connect.herder.state import Configs, Statuses
 from barnabas.engine import jobs as engine
+from barnabas.engine.job_states import ENGINE_STOPPED
 from barnabas.engine.jobs import Job, JobProgress, JobState
+
+_AT_WORK = (State.UNASSIGNED, State.RUNNING, State.RESTARTING)  # states that an engine which is gone cannot take back
 
 
 class Observer(Struct, frozen=True):
@@ -39,12 +42,13 @@ class Observer(Struct, frozen=True):
 
 def status_changes(
     configs: Configs, known: Statuses, jobs: Mapping[str, Job], states: Mapping[str, JobState], failures: Mapping[str, str],
-    config_topic: str, observer: Observer,
+    config_topic: str, observer: Observer, hindrance: str | None = None,
 ) -> dict[str, Value | None]:  # fmt: skip
     """The records of `connect-status` that change.
 
     Args:
         failures: by connector, why its tasks could not be made.
+        hindrance: why no task runs, whatever the states say. None: engines are there.
     """
     changes: dict[str, Value | None] = {}
     for gone in known.names() - configs.connectors.keys():
@@ -58,7 +62,7 @@ def status_changes(
         for task in tasks:
             job = jobs.get(job_name(name, task))
             state = states.get(job_name(name, task))
-            now = _of_task(job, state, config_topic, observer)
+            now = _of_task(job, state, config_topic, observer, hindrance)
             if not now.is_same(said.get(task), of_same_worker=state is not None and state.worker_id is not None):
                 changes[task_key(STATUS_TASK, name, task)] = now.value()
         changes |= {task_key(STATUS_TASK, name, task): None for task in said if task not in tasks}
@@ -75,12 +79,14 @@ def connector_state(target: Target, has_failed: bool) -> State:
     return State.FAILED if has_failed else State.RUNNING
 
 
-def _of_task(job: Job | None, state: JobState | None, config_topic: str, observer: Observer) -> Status:
+def _of_task(job: Job | None, state: JobState | None, config_topic: str, observer: Observer, hindrance: str | None) -> Status:
     if job is not None and not is_ours(job, config_topic):
         return _made(
             observer, State.FAILED, f"the job {job.name} belongs to another Connect cluster or to SQL; rename the connector"
         )
     found, trace = task_state(job, state)
+    if hindrance is not None and (found in _AT_WORK or trace == ENGINE_STOPPED):
+        return _made(observer, State.UNASSIGNED, hindrance)
     made = _made(observer, found, trace)
     return made if state is None or state.worker_id is None else structs.replace(made, worker_id=state.worker_id)
 

@@ -27,6 +27,7 @@ from barnabas.connect.herder.requests import task_records
 from barnabas.connect.herder.state import Config, Configs
 from barnabas.connect.herder.statuses import Observer, status_changes, topic_changes
 from barnabas.connect.herder.validation import kinds_of
+from barnabas.connect.leading.engines import Engines
 from barnabas.connect.leading.task_maker import TaskMaker
 from barnabas.connect.levels import Levels
 from barnabas.connect.references import Resolver
@@ -57,7 +58,7 @@ class Leader:
     """See the module.
 
     Args:
-        stores: of the jobs; by default those of the cluster.
+        stores: of the jobs; by default those of the cluster, which its engines run.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Leader:
     ) -> None:  # fmt: skip
         self._topics, self._worker, self._levels = topics, worker, levels
         self._client = BlockingClient(config)
+        self._engines = Engines(self._client) if stores is None else None
         self.jobs, self._states, self._progress = stores or stores_of(config)
         self._active, self._stopping, self._wake = False, False, threading.Event()
         self._maker = TaskMaker(worker.settings, resolver, self._wake)
@@ -148,7 +150,8 @@ class Leader:
         failures = {**self._maker.failures(), **(self._change_jobs(changes) if changes(jobs) else {})}
         jobs, states = self.jobs.records, self._states.follow()
         observer = Observer(self._worker.id, self._generation, barnabas.__version__)
-        said = status_changes(configs, statuses, jobs, states, failures, topic, observer)
+        hindrance = self._engines.hindrance(time.monotonic()) if wanted and self._engines is not None else None
+        said = status_changes(configs, statuses, jobs, states, failures, topic, observer, hindrance)
         said |= topic_changes(configs, statuses, jobs, self._progress.follow(max_age_s=PROGRESS_AGE_S), now_ms)
         if said and self._active:
             self._topics.put_statuses(self._client, said)

@@ -40,6 +40,7 @@ END_S = 10.0
 class DebeziumSource(Source):
     """See the module. All other keys of the config are those of Debezium's connector."""
 
+    families = ("",)  # Debezium's connector reads them
     config = (
         ConfigDef()
         .define(

@@ -22,6 +22,7 @@ from barnabas.connect.plugins.lakes.sink import LakeSink, LakeTable, by_topic
 class DeltaSink(LakeSink):
     """See the module."""
 
+    families = ("store.",)
     config = CONFIG
     creating, evolving = "auto.create=true", "auto.evolve=true"
     choice: Settings

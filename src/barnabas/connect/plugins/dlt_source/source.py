@@ -57,6 +57,7 @@ KEYS = (
 class DltSource(Source):
     """See the module."""
 
+    families = (ARGUMENT,)
     config = KEYS
 
     def __init__(self) -> None:

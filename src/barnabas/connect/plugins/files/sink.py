@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import numpy as np
@@ -30,6 +30,7 @@ Place = tuple[str, int]
 class FileSink(Sink):
     """Writes files, exactly once by their names."""
 
+    families: ClassVar[tuple[str, ...]] = ("store.",)
     config = sink_config.CONFIG
 
     @classmethod

@@ -6,7 +6,9 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
+
+import pyarrow as pa
 
 from barnabas.connect.api import Batch, Config, Offset, Source
 from barnabas.connect.errors import ConnectError, RetriableError
@@ -28,7 +30,9 @@ class FileSource(Source):
     The offset of a file is in `progress.py`. A finished file is moved or deleted when its records are in the log for good.
     """
 
+    families = ("store.",)
     config = source_config.CONFIG
+    has_struct_keys: ClassVar[bool] = False  # whether a key of one field is a struct too
 
     def __init__(self) -> None:
         self._closed = False
@@ -62,6 +66,7 @@ class FileSource(Source):
             partition[PATH]: progress_of(partition[PATH], offset) for partition, offset in offsets if PATH in partition
         }
         self._names: dict[str, str] = {}
+        self._keys = config["key.fields"]
         committed = {address for address, each in self._known.items() if each.is_done}
         selection = source_config.selection_of(config, _excluded(self._storage, [self._finished, self._failed]))
         reading = Reading(
@@ -132,8 +137,11 @@ class FileSource(Source):
     def _batch(self, address: str, part: Part) -> Batch:
         progress = self._known[address] = part.progress
         bad = [(line, f"{address} {reason}") for line, reason in part.bad]
+        records = part.records
+        if records is not None and self._keys:
+            records = with_key(records, self._keys, is_struct=self.has_struct_keys or len(self._keys) > 1)
         return Batch(
-            [] if part.records is None else part.records, progress.offset, {PATH: address}, is_records=part.records is not None,
+            [] if records is None else records, progress.offset, {PATH: address}, is_records=records is not None,
             rejected=bad,
         )  # fmt: skip
 
@@ -169,6 +177,18 @@ class FileSource(Source):
 
     def close(self) -> None:
         self._closed = True
+
+
+def with_key(records: pa.Table, names: Sequence[str], *, is_struct: bool) -> pa.Table:
+    """Records whose key has these fields of the value. Raises ConnectError for a field that is not there."""
+    if not records.num_rows:
+        return records
+    value: Any = records.column("value").combine_chunks()
+    there = [each.name for each in value.type] if pa.types.is_struct(value.type) else []
+    if missing := [each for each in names if each not in there]:
+        raise ConnectError(f"key.fields has {missing[0]}; the fields are {', '.join(there) or 'none'}")
+    fields = [value.field(each) for each in names]
+    return records.append_column("key", pa.StructArray.from_arrays(fields, list(names)) if is_struct else fields[0])
 
 
 def _target(config: Config, key: str) -> Storage | None:

@@ -97,6 +97,10 @@ CONFIG = define_store(
         documentation="The bytes of a batch, for the formats lines, csv and json.",
     )
     .define(
+        "key.fields", Type.LIST, "", importance=MEDIUM,
+        documentation="Fields of the value that make the key: one is the key itself, several are a struct. For all formats but lines.",
+    )
+    .define(
         "value.schema", Type.STRING, None, importance=MEDIUM, validator=Checked(_columns, "names and types"),
         documentation="Fields of records of CSV and JSON, with their types in SQL: id BIGINT, name STRING, at TIMESTAMP.",
     )
@@ -130,6 +134,8 @@ def errors(config: Mapping[str, str]) -> dict[str, Sequence[str]]:
         found["finished.path"] = ["finished.path is needed if cleanup.policy is MOVE"]
     if not _true(config, "halt.on.error", "true") and not config.get("error.path", "").strip():
         found["error.path"] = ["error.path is needed if halt.on.error is false"]
+    if config.get("key.fields", "").strip() and form == "lines":
+        found["key.fields"] = ["lines have no fields"]
     if follows and form not in LINE_FORMATS:
         found["follow"] = [f"files of the format {form} do not grow: follow is for {', '.join(LINE_FORMATS)}"]
     if follows and policy != NONE:

@@ -41,6 +41,23 @@ class Answer(NamedTuple):
     data: bytes
 
 
+class RefusedForNow(RetriableError):
+    """The server answers with a code after which a request may be tried again.
+
+    Args:
+        status: the code.
+    """
+
+    def __init__(self, text: str, status: int, *, after_s: float | None = None) -> None:
+        super().__init__(text, after_s=after_s)
+        self.status = status
+
+    @property
+    def is_of_request(self) -> bool:
+        """Whether the code blames the request, not the server or the moment."""
+        return 400 <= self.status < 500 and self.status not in {401, 403, 408, 425, 429}
+
+
 class Client:
     """The requests of one task.
 
@@ -83,16 +100,22 @@ class Client:
             ConnectError: the log-in fails, or the answer is too large.
         """
         self._next_s = max(self._next_s, time.monotonic() + self._gap_s)
-        answer = self._sent(request, {**self._headers, **request.headers, **self._authorization()})
+        answer = self._sent(request, self._merged(request))
         if answer.status == 401 and self._token is not None:  # it was withdrawn
             self._token = None
-            answer = self._sent(request, {**self._headers, **request.headers, **self._authorization()})
+            answer = self._sent(request, self._merged(request))
         if answer.status in self._codes:
             told = f"{request.method} {place_of(request.url)} answers {answer.status} {answer.reason}"
-            raise RetriableError(told, after_s=_retry_after_s(answer.headers.get("retry-after")))
+            raise RefusedForNow(told, answer.status, after_s=_retry_after_s(answer.headers.get("retry-after")))
         if answer.status in {401, 403}:
             raise ConnectError(f"{request.method} {place_of(request.url)} refuses the log-in: {answer.status} {answer.reason}")
         return answer
+
+    def _merged(self, request: Request) -> dict[str, str]:
+        """The headers of a request. Those of the config go before its own, such as another content type."""
+        given = {name.lower() for name in self._headers}
+        own = {name: value for name, value in request.headers.items() if name.lower() not in given}
+        return {**self._headers, **own, **self._authorization()}
 
     def _sent(self, request: Request, headers: Mapping[str, str]) -> Answer:
         try:

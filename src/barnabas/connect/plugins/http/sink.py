@@ -6,6 +6,7 @@ it does nothing twice (`http.idempotency.header`). Within one task a record that
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,12 +21,13 @@ from barnabas.connect.converters.json_converter import JsonConverter
 from barnabas.connect.converters.plain import StringConverter
 from barnabas.connect.errors import BadRecords, ConnectError, RetriableError
 from barnabas.connect.plugins.http import settings
-from barnabas.connect.plugins.http.client import Request, pause_s, place_of
+from barnabas.connect.plugins.http.client import RefusedForNow, Request, pause_s, place_of
 from barnabas.connect.plugins.http.lanes import ORDERS, Lanes, Sent, Some, lanes_of
 from barnabas.connect.plugins.http.settings import METHODS, URL
 from barnabas.connect.plugins.http.templates import at_pointer, filled, for_url, names_of
 from barnabas.connect.validators import Range, one_of
 
+logger = logging.getLogger(__name__)
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 NULLS = ("ignore", "delete", "fail")
 IN_FLIGHT, ORDER = "max.in.flight", "max.in.flight.order"
@@ -57,6 +59,12 @@ class HttpSink(Sink):
         .define(
             "batch.json.as.array", Type.BOOLEAN, False, importance=LOW, documentation="Whether the body is an array for one record too.",
         )
+        .define(
+            "batch.prefix", Type.STRING, None, importance=LOW,
+            documentation="The begin of each body, in place of the JSON array that a body of several records is.",
+        )
+        .define("batch.suffix", Type.STRING, None, importance=LOW, documentation="The end of each body, likewise.")
+        .define("batch.separator", Type.STRING, ",", importance=LOW, documentation="What is between the records of a body.")
         .define(
             "request.body.format", Type.STRING, "json", importance=MEDIUM, validator=one_of("json", "string"),
             documentation="The form of the values: JSON, or their text.",
@@ -94,7 +102,8 @@ class HttpSink(Sink):
         self._converter = (
             JsonConverter({"schemas.enable": "false"}, is_key=False) if is_json else StringConverter({}, is_key=False)
         )
-        self._type = "application/json" if is_json or config["batch.max.size"] > 1 else "text/plain; charset=utf-8"
+        is_array = config["batch.max.size"] > 1 and config["batch.prefix"] is None and config["batch.suffix"] is None
+        self._type = "application/json" if is_json or is_array else "text/plain; charset=utf-8"
 
     def write(self, records: pa.Table, identity: Identity) -> None:
         config, rows = self._config, [each for each in self._rows(records) if each.place not in self._sent]
@@ -106,8 +115,20 @@ class HttpSink(Sink):
         except RetriableError as error:
             self._retry(error)
         if bad:
-            raise BadRecords(bad)
+            self.refuse(bad)
         self._sent.clear()
+
+    def refuse(self, bad: Mapping[int, str]) -> None:
+        """Do with records that the server refuses what the config says. Raises BadRecords."""
+        raise BadRecords(bad)
+
+    def tell_refused(self, bad: Mapping[int, str]) -> None:
+        """Leave refused records out, with a line in the log."""
+        logger.warning("event=records-refused count=%d first=%r", len(bad), str(BadRecords(bad)))
+
+    def bodies(self, values: Any) -> list[Any]:
+        """The values as bytes for a body; None for null."""
+        return self._converter.encode(values, "").to_pylist()
 
     def _send_all(self, connector: str, requests: Sequence[Some], bad: dict[int, str]) -> None:
         """Send the requests of a lane, one behind the other. Records that are refused go to `bad`. Another lane's error ends it too."""
@@ -129,7 +150,7 @@ class HttpSink(Sink):
 
     def _rows(self, records: pa.Table) -> list[Sent]:
         values: Any = records.column("value").combine_chunks()
-        bodies = self._converter.encode(values, "").to_pylist()
+        bodies = self.bodies(values)
         keys = records.column("key").to_pylist() if "key" in records.column_names else [None] * records.num_rows
         places = zip(*(records.column(each).to_pylist() for each in ("topic", "partition", "offset")), strict=True)
         found = [
@@ -150,7 +171,14 @@ class HttpSink(Sink):
             return "deletions go one by one"
         self._wait()
         request = self._request(connector, some)
-        answer = self._client.send(request)
+        try:
+            answer = self._client.send(request)
+        except RefusedForNow as error:  # a request that cannot be read does not become better
+            most = self._config["max.retries"]
+            if error.is_of_request and 0 <= most <= self._tries:
+                tries, self._tries = self._tries + 1, 0
+                return f"{error}, after {tries} tries"
+            raise
         self._tries = 0
         if answer.status < 300:
             return None
@@ -180,10 +208,13 @@ class HttpSink(Sink):
         if first.body is None:
             return Request("DELETE", url, headers)
         bodies = [each.body or b"" for each in some]
-        if config["request.body.format"] == "string" and config["batch.max.size"] > 1:
+        prefix, suffix = config["batch.prefix"], config["batch.suffix"]
+        has_frame = prefix is not None or suffix is not None
+        if config["request.body.format"] == "string" and config["batch.max.size"] > 1 and not has_frame:
             bodies = [msgspec.json.encode(each.decode()) for each in bodies]
-        is_array = config["batch.max.size"] > 1 or config["batch.json.as.array"]
-        body = b"[" + b",".join(bodies) + b"]" if is_array else bodies[0]
+        if not has_frame and (config["batch.max.size"] > 1 or config["batch.json.as.array"]):
+            prefix, suffix = "[", "]"
+        body = b"".join([(prefix or "").encode(), config["batch.separator"].encode().join(bodies), (suffix or "").encode()])
         return Request(config["http.method"], url, {"content-type": self._type, **headers}, body)
 
     def close(self) -> None:

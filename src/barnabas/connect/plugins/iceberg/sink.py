@@ -13,7 +13,7 @@ from msgspec import structs
 
 from barnabas.connect.api import Config
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.plugins.iceberg.settings import CONFIG, Settings, errors_of, settings_of
+from barnabas.connect.plugins.iceberg.settings import CATALOG, CONFIG, CREATE_PROPS, TABLE, Settings, errors_of, settings_of
 from barnabas.connect.plugins.lakes.gathering import Numbers, Place, Rows
 from barnabas.connect.plugins.lakes.sink import LakeSink, LakeTable, Overtaken
 
@@ -21,6 +21,7 @@ from barnabas.connect.plugins.lakes.sink import LakeSink, LakeTable, Overtaken
 class IcebergSink(LakeSink):
     """See the module."""
 
+    families = (CATALOG, TABLE, CREATE_PROPS)
     config = CONFIG
     creating, evolving = "iceberg.tables.auto-create-enabled=true", "iceberg.tables.evolve-schema-enabled=true"
     choice: Settings

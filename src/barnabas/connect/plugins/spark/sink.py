@@ -55,6 +55,7 @@ KEYS = (
 class SparkSink(Sink):
     """See the module."""
 
+    families = (OPTION,)
     config = KEYS
     needs_spark: ClassVar[bool] = True
 

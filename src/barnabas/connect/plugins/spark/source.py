@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from barnabas.connect.api import Batch, Config, Offset, Source
 from barnabas.connect.plugins.spark import polls
-from barnabas.connect.plugins.spark.settings import KEYS, STREAMING, Settings, errors_of, settings_of
+from barnabas.connect.plugins.spark.settings import KEYS, OPTION, STREAMING, Settings, errors_of, settings_of
 from barnabas.connect.plugins.spark.stream import Stream
 from barnabas.connect.plugins.sql_source.position import position_of
 from barnabas.connect.plugins.sql_source.settings import BULK
@@ -20,6 +20,7 @@ POLLS = "polls"  # of an offset with mode=bulk: how many there were
 class SparkSource(Source):
     """See the module. The rows of a poll are one transaction, with the position behind them."""
 
+    families = (OPTION,)
     config = KEYS
     needs_spark: ClassVar[bool] = True
 
