@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -20,12 +21,15 @@ from confluent_kafka.admin import (
 )
 from tools.kafka import KafkaNode, free_ports, java, run_tool
 
+from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.connection import Connection
+from barnabas.cli.errors import Failure
+from barnabas.cli.mirror_migrate import Migration
 from barnabas.cli.mirror_source import source_settings
 from barnabas.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.testing import Broker
 from barnabas.testing.certificates import Certificates
-from tests.server.mirroring.clusters import batches, committed, create_link, ends, link, promote, wait_equal
+from tests.server.mirroring.clusters import batches, commit, committed, create_link, ends, link, promote, wait_equal
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
@@ -205,3 +209,46 @@ def test_acls_and_quotas_of_kafka_are_copied_and_users_are_refused(
         wait_until(lambda: link(ours).not_followed, within_s=30)
         told = "the source shows no credentials; only barnabas does. Add the users here by `barnabas user add`"
         assert link(ours).not_followed == {"users": told}
+
+
+def test_a_cluster_of_kafka_is_left_for_good(kafka: str) -> None:
+    """The cut-over waits until nobody writes to Kafka; producers and groups go on here."""
+    with Broker() as target:
+        ours = target.bootstrap_servers
+        producer = Producer({"bootstrap.servers": kafka, "enable.idempotence": True})
+        for number in range(2000):
+            producer.produce("leaving", f"v{number}", partition=0)
+        assert producer.flush(30) == 0
+        commit(kafka, "billing", "leaving", 700)
+        create_link(ours, kafka, topics="leaving", groups="billing")
+        told: list[str] = []
+        is_over = threading.Event()
+
+        def write() -> None:
+            while not is_over.wait(0.05):
+                producer.produce("leaving", "late", partition=0)
+                producer.poll(0)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            with Brokers(Connection(ours)) as brokers:
+                run = Migration(brokers, "link", 60, told.append)
+                assert run.catch_up(100).topics == ["leaving"]
+                with pytest.raises(Failure, match="leaving of the source still gets records: stop its producers"):
+                    Migration(brokers, "link", 3, told.append).wait_quiet(1)
+        finally:
+            is_over.set()
+            writer.join()
+        assert producer.flush(30) == 0
+        with Brokers(Connection(ours)) as brokers:
+            run = Migration(brokers, "link", 60, told.append)
+            done = run.promote(run.catch_up(0).topics, run.wait_quiet(6))
+        assert done.topics == ["leaving"]
+        assert told[-1] == "1 topics with 1 partitions have all but 0 records of the source"
+        assert ends(ours, "leaving") == ends(kafka, "leaving")
+        assert committed(ours, "billing", "leaving") == 700
+        writer_here = Producer({"bootstrap.servers": ours, "enable.idempotence": True})
+        writer_here.produce("leaving", "here", partition=0)
+        assert writer_here.flush(30) == 0
+        assert ends(ours, "leaving")[0] == ends(kafka, "leaving")[0] + 1
