@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -350,6 +351,42 @@ def _missing_row(each: PartitionStatus) -> dict[str, Any]:
         "behind": f"{each.lag_ms / 1000:.1f} s",
         "silent": f"{each.silent_ms / 1000:.1f} s" if each.silent_ms >= 0 else UNKNOWN,
     }
+
+
+@mirror.command("migrate")
+@click.argument("name", metavar="LINK")
+@click.option("--cut-over", is_flag=True, help="Promote all copies once nobody writes to the source any more.")
+@click.option("--max-lag", type=click.IntRange(0, 1_000_000_000), default=1000, show_default=True, metavar="RECORDS",
+              help="The copies count as caught up once all together lack no more records than that.")  # fmt: skip
+@click.option("--quiet", "quiet_s", type=TIMEOUT, default=6.0, show_default=True, metavar="SECONDS",
+              help="Promote after no record has come to the source for so long; offsets of groups follow in that time.")  # fmt: skip
+@click.option("--even-if-written", is_flag=True, help="Promote although the source is written to; later records stay there.")
+@click.option("--wait", "wait_s", type=TIMEOUT, default=3600.0, show_default=True, metavar="SECONDS",
+              help="Seconds to wait for each step.")  # fmt: skip
+@connection_options
+@output_option
+def migrate(
+    connection: Connection, output: Output, name: str, cut_over: bool, max_lag: int, quiet_s: float, even_if_written: bool,
+    wait_s: float,
+) -> None:  # fmt: skip
+    """Leave the source for good: wait until the copies have all its records, and with --cut-over promote them.
+
+    Nobody stops the writers of the source but you: the command promotes only after the source has been quiet.
+    """
+    from barnabas.cli.broker_connections import Brokers
+    from barnabas.cli.mirror_migrate import Migration
+
+    with Brokers(connection) as brokers:
+        run = Migration(brokers, name, wait_s, lambda line: click.echo(line, err=output.as_json))
+        found = run.catch_up(max_lag)
+        if not cut_over:
+            output.done("stop the writers of the source, and repeat the command with --cut-over", {"topics": found.topics})
+            return
+        click.echo("stop the writers of the source now, if they are not stopped yet", err=output.as_json)
+        since_s = time.monotonic() if even_if_written else run.wait_quiet(quiet_s)
+        done = run.promote(found.topics, since_s)
+    text = f"cut over {', '.join(done.topics)} in {done.seconds:.1f} s: start the writers on this cluster"
+    output.done(text, {"topics": done.topics, "seconds": round(done.seconds, 3)})
 
 
 @mirror.command("failback")

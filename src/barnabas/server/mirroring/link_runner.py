@@ -88,13 +88,14 @@ class LinkRunner:
             self.look_again()
 
     def end_transactions(self) -> None:
-        """End the open transactions of copies that are promoted and drained.
+        """End the open transactions of copies that are promoted and drained; let the starts of the others follow.
 
         Raises:
             StorageError: the disk does not take a marker.
         """
         now_ms = self._services.clock.now_ms()
         for copy in self._copies.values():
+            copy.follow_start()
             count = copy.end_transactions(now_ms)
             if count:
                 partition = copy.partition
@@ -233,16 +234,17 @@ class LinkRunner:
         for partition, copy in self._copies.items():
             topic = self._client.cluster.topics.get(copy.source_topic)
             was_deleted, copy.is_source_deleted = copy.is_source_deleted, False
-            if topic is None:
+            if copy.state in OF_FAILBACK and not copy.has_compared:
+                copy.reason = ""  # the controller looks whether it is a copy of the topic here
+            elif topic is None:
                 error = absent.get(copy.source_topic, ErrorCode.NONE)
-                if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    copy.reason = f"the source answers {error.name}" if error else "the source has no such topic"
+                if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or copy.state in OF_FAILBACK:
+                    is_absent = error in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+                    copy.reason = "the source has no such topic" if is_absent else f"the source answers {error.name}"
                     continue
                 copy.reason, copy.is_source_deleted = DELETED, True
                 if not was_deleted:
                     logger.error("event=mirror-source-topic-deleted topic=%s partition=%d", partition.topic, partition.index)
-            elif copy.state in OF_FAILBACK and not copy.has_compared:
-                copy.reason = ""  # the controller looks whether it is a copy of the topic here
             elif id_text(topic.topic_id) != partition.log.config.mirror_source_topic_id and not copy.is_stopped:
                 copy.stop(ANOTHER_ID)
                 logger.error(

@@ -202,7 +202,6 @@ class SourceFetcher:
             await self._pause(wait_s, Part.LIMIT)
             return
         request, named = session.next_request()
-        request.max_wait_ms = int(REST_S * 1000) if self._resting else MAX_WAIT_MS
         request.min_bytes, request.max_bytes = 1, limit.most(self._answer_bytes)
         is_behind, special = False, []
         for key in session:
@@ -210,6 +209,8 @@ class SourceFetcher:
             is_behind = is_behind or copy.is_behind
             if copy.state != MIRRORING:
                 special.append(key)
+                copy.is_asked()
+        request.max_wait_ms = int(REST_S * 1000) if self._resting or special else MAX_WAIT_MS
         receiver = AnswerReceiver(services, session, self._copies)
         call = Call(request, self._leader, None if session.uses_ids else LAST_VERSION_WITH_NAMES, FIRST_VERSION)
         stream = FetchStream(receiver)
