@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -75,7 +76,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="module")
 def node(certificates: Certificates) -> Iterator[SecuredNode]:
-    with SecuredNode(certificates) as node:
+    node = SecuredNode(certificates)
+    with node:
         scram = "SCRAM-SHA-512=[iterations=4096,password=secret]"
         user = ("--entity-type", "users", "--entity-name", "mirror")
         run_tool("kafka-configs", "--bootstrap-server", node.bootstrap, "--alter", *user, "--add-config", scram)
@@ -145,6 +147,10 @@ def test_a_secured_kafka_is_a_source(node: SecuredNode, certificates: Certificat
         assert batches(ours, topic) == batches(node.bootstrap, topic)
 
 
+def is_committed(servers: str, group: str) -> bool:
+    return committed(servers, group, "shared") == 6
+
+
 def test_groups_of_kafka_are_copied_and_share_groups_are_told(kafka: str) -> None:
     produce(kafka, "shared")
     for protocol in ("classic", "consumer"):
@@ -159,8 +165,8 @@ def test_groups_of_kafka_are_copied_and_share_groups_are_told(kafka: str) -> Non
     with Broker() as target:
         ours = target.bootstrap_servers
         create_link(ours, kafka, topics="shared", groups="of-.*,sharing", sync_group_offsets_interval_seconds="1")
-        for protocol in ("classic", "consumer"):
-            wait_until(lambda group=f"of-{protocol}": committed(ours, group, "shared") == 6, "not copied", within_s=60)  # type: ignore[misc]  # the argument has a default
+        for group in ("of-classic", "of-consumer"):
+            wait_until(partial(is_committed, ours, group), f"{group} was not copied", within_s=60)
         wait_until(lambda: link(ours).not_followed, f"the share group is not told: {sharing.stdout}{sharing.stderr}", within_s=30)
         assert link(ours).not_followed == {"share groups (sharing)": "this cluster has none"}
 
@@ -193,9 +199,13 @@ def test_acls_and_quotas_of_kafka_are_copied_and_users_are_refused(
             return [(each.name, each.principal) for each in admin.describe_acls(everything).result(30)]
 
         wait_until(lambda: acls() == [("guarded", "User:carol")], "the ACL was not copied", within_s=60)
-        with Connection(ours).wire() as wire:
-            entries = wire.request(DescribeClientQuotasRequest(components=[])).entries or ()
-        assert [(entry.entity[0].entity_name, entry.values[0].value) for entry in entries] == [("carol", 1000.0)]
+
+        def quotas() -> list[tuple[str | None, float]]:
+            with Connection(ours).wire() as wire:
+                entries = wire.request(DescribeClientQuotasRequest(components=[])).entries or ()
+            return [(entry.entity[0].entity_name, entry.values[0].value) for entry in entries]
+
+        wait_until(lambda: quotas() == [("carol", 1000.0)], "the quota was not copied", within_s=60)
         wait_until(lambda: link(ours).not_followed, within_s=30)
         told = "the source shows no credentials; only barnabas does. Add the users here by `barnabas user add`"
         assert link(ours).not_followed == {"users": told}

@@ -74,6 +74,20 @@ def test_the_start_follows_that_of_the_source(pair: Pair) -> None:
     assert pair.target.log.log_start_offset == 2
 
 
+def test_the_start_follows_once_the_records_before_it_are_replicated(pair: Pair) -> None:
+    """The source tells its start once: a fetch session leaves out partitions without news."""
+    for value in (b"a", b"b", b"c"):
+        pair.write(value)
+    pair.rounds()
+    pair.target.high_watermark = 1
+    pair.source.log.truncator.delete_records_before(2)
+    pair.round()
+    assert pair.target.log.log_start_offset == 1
+    pair.target.high_watermark = 3
+    pair.copy.follow_start()
+    assert pair.target.log.log_start_offset == 2
+
+
 def test_a_copy_begins_where_the_source_begins(pair: Pair) -> None:
     for value in (b"a", b"b", b"c"):
         pair.write(value)

@@ -201,6 +201,13 @@ class PartitionCopy:
             return self._receive_nothing(now_ms)
         return Step.TAKE
 
+    def heard(self, now_ms: int) -> None:
+        """The source has answered, and has no news of this partition."""
+        if self._heard_ms != NEVER_MS:
+            self._heard_ms = now_ms
+        if not self.is_behind:
+            self.caught_up_ms = now_ms
+
     def _compare(self, records: Buffer) -> Step:
         """Compare the last batch here with that of the source at the same offset. Compaction in the source may have rewritten it."""
         log = self.partition.log
@@ -430,6 +437,12 @@ class PartitionCopy:
             self.partition.cut_log(first.base_offset, None, start_again_at=first.base_offset)
         return True
 
+    def follow_start(self) -> None:
+        """Move the start of the log as far as that of the source is known, and is replicated here. Call it regularly: a source tells its
+        start once, and the high watermark here may reach it later."""
+        if self.state not in OF_FAILBACK and not self.is_drained:
+            self._follow_start()
+
     def _follow_start(self) -> None:
         partition = self.partition
         start = min(self.source_start, partition.high_watermark)
@@ -485,6 +498,14 @@ class PartitionCopy:
 
     # Status
 
+    def _bytes_of(self, lag: int) -> int:
+        """About the size of so many records, as that of the records here; UNKNOWN if there are none."""
+        log = self.partition.log
+        records = log.log_end_offset - log.log_start_offset
+        if lag <= 0:
+            return lag
+        return lag * log.size_bytes // records if records > 0 else UNKNOWN
+
     def status(self, now_ms: int) -> PartitionStatus:
         """What an operator wants to know."""
         self._notice_state()
@@ -507,6 +528,7 @@ class PartitionCopy:
             reason=self.reason,
             producer_id_end=max((producer.producer_id + 1 for producer in log.reader.producers()), default=0),
             common_offset=self.common_offset,
+            lag_bytes=self._bytes_of(lag),
             copied_end_offset=copied,
             silent_ms=UNKNOWN if self._heard_ms == NEVER_MS else max(now_ms - self._heard_ms, 0),
         )
@@ -518,6 +540,14 @@ def last_leader_epoch(records: memoryview) -> int:
     while (following := position + int.from_bytes(records[position + 8 : position + 12], "big") + LENGTH_OVERHEAD) < len(records):
         position = following
     return read_header(records, position).partition_leader_epoch
+
+    def _bytes_of(self, lag: int) -> int:
+        """About the size of so many records, as that of the records here; UNKNOWN if there are none."""
+        log = self.partition.log
+        records = log.log_end_offset - log.log_start_offset
+        if lag <= 0:
+            return lag
+        return lag * log.size_bytes // records if records > 0 else UNKNOWN
 
 
 def pieces(records: memoryview) -> Iterator[memoryview]:
