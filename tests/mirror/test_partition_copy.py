@@ -197,6 +197,20 @@ def test_a_source_with_other_records_stops_the_copy(pair: Pair) -> None:
     assert pair.target.log.log_end_offset == 2  # nothing is cut
 
 
+def test_a_compacted_source_with_a_batch_of_another_producer_stops_the_copy(tmp_path: Path) -> None:
+    """Compaction changes the content of a batch, and neither its offsets nor its producer."""
+    pair = Pair(tmp_path, cleanup_policy=frozenset({"compact"}))
+    pair.write(b"a", producer_id=1, sequence=0)
+    pair.rounds()
+    pair.source.log.truncator.truncate_to(0)
+    pair.source.high_watermark = 0
+    pair.write(b"x", producer_id=2, sequence=0)
+    pair.restart_copy()
+    assert pair.round() is Step.STOP
+    assert pair.copy.reason == "the source has other batches at offset 0"
+    pair.close()
+
+
 def test_a_source_that_ends_before_the_copy_stops_it(pair: Pair) -> None:
     pair.write(b"a")
     pair.write(b"b")

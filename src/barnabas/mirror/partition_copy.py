@@ -29,8 +29,10 @@ from barnabas.errors import KafkaError
 from barnabas.mirror.common_point import NO_LIMIT, READ_BYTES, CommonPoint
 from barnabas.mirror.status import PartitionStatus
 from barnabas.protocol.records.batch_header import (
+    CONTROL_BIT,
     HEADER_SIZE,
     LENGTH_OVERHEAD,
+    TRANSACTIONAL_BIT,
     BatchHeader,
     Buffer,
     read_header,
@@ -203,7 +205,7 @@ class PartitionCopy:
             return Step.FETCH
         ours = self._last_header()
         is_same = ours is None or (theirs.crc, theirs.batch_length) == (ours.crc, ours.batch_length)
-        if ours is not None and (theirs.base_offset, theirs.last_offset) != (ours.base_offset, ours.last_offset):
+        if ours is not None and _kept_by_compaction(theirs) != _kept_by_compaction(ours):
             return self._stop(f"the source has other batches at offset {log.log_end_offset - 1}")
         if not is_same and "compact" not in log.config.cleanup_policy:
             return self._stop(f"the source has other records at offset {log.log_end_offset - 1}")
@@ -494,6 +496,12 @@ class PartitionCopy:
             copied_end_offset=copied,
             silent_ms=UNKNOWN if self._heard_ms == NEVER_MS else max(now_ms - self._heard_ms, 0),
         )
+
+
+def _kept_by_compaction(header: BatchHeader) -> tuple[int, ...]:
+    """The fields of a batch that compaction does not change."""
+    kind = header.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT)
+    return header.base_offset, header.last_offset, header.producer_id, header.producer_epoch, header.base_sequence, kind
 
 
 def last_leader_epoch(records: memoryview) -> int:
