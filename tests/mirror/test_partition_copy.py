@@ -200,11 +200,16 @@ def test_a_source_with_other_records_stops_the_copy(pair: Pair) -> None:
 def test_a_compacted_source_with_a_batch_of_another_producer_stops_the_copy(tmp_path: Path) -> None:
     """Compaction changes the content of a batch, and neither its offsets nor its producer."""
     pair = Pair(tmp_path, cleanup_policy=frozenset({"compact"}))
-    pair.write(b"a", producer_id=1, sequence=0)
+
+    def write(producer_id: int) -> None:
+        made = build_batch([(b"k", b"v")], timestamp_ms=NOW_MS, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        pair.source.append_as_leader(memoryview(bytearray(made)), NOW_MS)
+
+    write(1)
     pair.rounds()
     pair.source.log.truncator.truncate_to(0)
     pair.source.high_watermark = 0
-    pair.write(b"x", producer_id=2, sequence=0)
+    write(2)
     pair.restart_copy()
     assert pair.round() is Step.STOP
     assert pair.copy.reason == "the source has other batches at offset 0"

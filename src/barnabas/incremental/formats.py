@@ -11,8 +11,12 @@ _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MOMENT = re.compile(r"(?:(\d{1,6})-(\d\d)-(\d\d)(?: \(BC\))?)?[ T]?(?:(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?)?(?:[+-]\d\d(?::?\d\d)*)?\Z")
-_ROMAN = tuple(zip((1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1), "M CM D CD C XC L XL X IX V IV I".split(), strict=True))
+_MOMENT = re.compile(
+    r"(?:(\d{1,6})-(\d\d)-(\d\d)(?: \(BC\))?)?[ T]?(?:(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?)?(?:[+-]\d\d(?::?\d\d)*)?\Z"
+)
+_ROMAN = tuple(
+    zip((1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1), "M CM D CD C XC L XL X IX V IV I".split(), strict=True)
+)
 
 
 class Moment(NamedTuple):

@@ -379,6 +379,7 @@ class PartitionCopy:
         partition = self.partition
         log = partition.log
         self._is_compared = True  # all that follows comes from this source
+        mark = partition.high_watermark
         if not self._begin_where_they_begin(records):
             return
         for piece in pieces(records):
@@ -392,6 +393,8 @@ class PartitionCopy:
             finally:
                 if log.log_end_offset > first:
                     partition.took_over(first, len(piece))
+            if partition.high_watermark < mark:  # the log started again, at the batch that its start is in
+                partition.high_watermark = min(mark, log.log_end_offset)
             yield
         if log.log_end_offset >= self.source_end:
             self.caught_up_ms = now_ms

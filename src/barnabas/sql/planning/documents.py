@@ -212,7 +212,11 @@ def _build(node: Any) -> None:
         made = [_texts(each) for each in arguments]
         node.replace(_call("__json_pairs", *made))
     elif name == "jsonb_insert" and len(arguments) in (3, 4):
-        steps = array_of(arguments[1].name) if isinstance(arguments[1], exp.Literal) else [each.name for each in arguments[1].expressions]
+        steps = (
+            array_of(arguments[1].name)
+            if isinstance(arguments[1], exp.Literal)
+            else [each.name for each in arguments[1].expressions]
+        )
         if len(arguments) == 4 and arguments[3].sql().upper() == "TRUE" and steps:
             last = str(steps[-1])
             steps = [*steps[:-1], str(int(last) + 1)] if last.isdigit() else steps
@@ -267,7 +271,9 @@ def _read_whole(table: Any, alias: str, column: str) -> None:
     select = table.find_ancestor(exp.Select)
     for each in list(select.find_all(exp.Column)) if select is not None else []:
         if not each.table and each.name.lower() == alias.lower() and isinstance(each.this, exp.Identifier):
-            made: Any = exp.column(exp.to_identifier(column, quoted=True), table=exp.to_identifier(alias, quoted=each.this.quoted))
+            made: Any = exp.column(
+                exp.to_identifier(column, quoted=True), table=exp.to_identifier(alias, quoted=each.this.quoted)
+            )
             if isinstance(each.parent, exp.Select) and each.arg_key == "expressions":
                 made = exp.alias_(made, alias, quoted=True)
             each.replace(made)
