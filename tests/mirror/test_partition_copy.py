@@ -88,6 +88,21 @@ def test_the_start_follows_once_the_records_before_it_are_replicated(pair: Pair)
     assert pair.target.log.log_start_offset == 2
 
 
+def test_the_high_watermark_stays_if_a_copy_starts_again_inside_of_a_batch(pair: Pair) -> None:
+    pair.write(b"a")
+    pair.rounds()
+    pair.write(b"b")
+    pair.write(b"c", b"d", b"e")
+    pair.source.log.truncator.delete_records_before(3)
+    marks = []
+    for _ in range(4):
+        pair.round()
+        marks.append(pair.target.high_watermark)
+    assert marks == sorted(marks)
+    assert (pair.target.log.log_start_offset, pair.target.log.log_end_offset, marks[-1]) == (3, 5, 5)
+    assert pair.differences() == []
+
+
 def test_a_copy_begins_where_the_source_begins(pair: Pair) -> None:
     for value in (b"a", b"b", b"c"):
         pair.write(value)
