@@ -16,8 +16,8 @@ _IMPORTING = threading.RLock()
 class LazyModule:
     """Stands for a module. Threads may use it at once.
 
-    One lock is held for the imports of all of them. numba has a lock of its own for what it loads, and takes the locks of modules within it. So two
-    threads that import different kernels could wait for each other without end.
+    One lock is held for the imports of all of them. numba has a lock of its own for what it loads, and takes the locks of modules within
+    it. So two threads that import different kernels could wait for each other without end.
     """
 
     def __init__(self, name: str) -> None:

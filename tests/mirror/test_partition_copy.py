@@ -208,6 +208,10 @@ def test_a_source_with_other_records_stops_the_copy(pair: Pair) -> None:
     pair.restart_copy()
     assert pair.round() is Step.STOP
     assert pair.copy.reason == "the source has other records at offset 1"
+    assert pair.copy.wants_records  # to find out from where on
+    for _ in range(3):
+        pair.round()
+    assert pair.copy.reason.endswith("; the source does not have 2 offsets here, from 0 on")
     assert not pair.copy.wants_records
     assert pair.target.log.log_end_offset == 2  # nothing is cut
 

@@ -31,6 +31,8 @@ def capture(tasks: Tasks, own: PostgresServer) -> Iterator[PostgresCapture]:
     made = PostgresCapture(tasks, own)
     yield made
     tasks.close()
+    if own.process is None:
+        own.start()
     own.query(f"DROP SCHEMA {made.name} CASCADE")
     own.query(f"DROP PUBLICATION IF EXISTS {made.name}")
     wait_until(lambda: own.query("SELECT count(*) FROM pg_replication_slots WHERE active") == [(0,)])

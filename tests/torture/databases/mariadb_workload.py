@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing
 from typing import Any
 
 import pymysql
@@ -55,17 +55,14 @@ class MariadbWorkload(Changing):
         super().__init__(seed, [self._transaction] * threads + [self._long, self._reshape])
 
     def _session(self, transaction: Callable[[Any, random.Random], None], chance: random.Random) -> None:
-        connection = self._server.connect()
         try:
-            run(connection, *SESSION)
-            while not self.ended.is_set():
-                transaction(connection, chance)
-                self.committed += 1
+            with closing(self._server.connect()) as connection:
+                run(connection, *SESSION)
+                while not self.ended.is_set():
+                    transaction(connection, chance)
+                    self.committed += 1
         except pymysql.err.Error as error:
             self.error = str(error)  # the server is killed
-        finally:
-            with suppress(pymysql.err.Error):
-                connection.close()
 
     def _long(self, connection: Any, chance: random.Random) -> None:
         """A transaction that others overtake, with savepoints. Its rows are no rows of the others."""

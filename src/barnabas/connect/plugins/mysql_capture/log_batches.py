@@ -35,7 +35,8 @@ class LogBatches:
         self._shapes: dict[LoggedTable, Shape | None] = {}
         self._by_id: dict[int, Shape | None] = {}
         self._seq = 0
-        self._groups: dict[int, tuple[Shape, list[Event]]] = {}
+        self._groups: list[tuple[Shape, list[Event]]] = []
+        self._last: dict[tuple[str, str], tuple[Shape, list[Event]]] = {}  # of each table: records of a table keep their order
         self.rows = 0
 
     @property
@@ -85,7 +86,12 @@ class LogBatches:
         return (at.file, at.pos) <= self._since.get(f"{shape.database}.{shape.table}", ("", 0))
 
     def _add(self, shape: Shape, events: Sequence[Event]) -> None:
-        self._groups.setdefault(id(shape), (shape, []))[1].extend(events)
+        table = shape.database, shape.table
+        group = self._last.get(table)
+        if group is None or group[0] is not shape:
+            group = self._last[table] = shape, []
+            self._groups.append(group)
+        group[1].extend(events)
         self.rows += len(events)
 
     def ended(self, place: Place) -> None:
@@ -102,8 +108,8 @@ class LogBatches:
 
     def take(self, partition: Mapping[str, Any], now_us: int) -> list[Batch]:
         """The batches of all that was taken since; the last one has the offset. Raises ConnectError for values without a form."""
-        groups = [(shape, events) for shape, events in self._groups.values() if events]
-        self._groups, self.rows = {}, 0
+        groups = [(shape, events) for shape, events in self._groups if events]
+        self._groups, self._last, self.rows = [], {}, 0
         offset = self.offset()
         return [
             Batch(

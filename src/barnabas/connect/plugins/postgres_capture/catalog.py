@@ -78,9 +78,10 @@ class Catalog:
                     "SELECT 1 FROM pg_logical_slot_peek_binary_changes(%s, NULL, 1, %s, %s, %s, %s)",
                     (self._settings.slot, *options),
                 )
-        except ConnectError as error:
-            is_busy = isinstance(error.__cause__, (psycopg.errors.ObjectInUse, psycopg.errors.QueryCanceled))
-            return None if is_busy else one_line(error.__cause__ or error)
+        except (ConnectError, psycopg.Error) as error:
+            cause = error.__cause__ or error
+            is_silent = self.connection.closed or isinstance(cause, (psycopg.errors.ObjectInUse, psycopg.errors.QueryCanceled))
+            return None if is_silent else one_line(cause)
         return None
 
     def ensure_publication(self) -> None:

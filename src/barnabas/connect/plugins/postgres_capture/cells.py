@@ -22,6 +22,11 @@ Ints = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
 
+def load_kernels() -> None:
+    """Load the compiled loops."""
+    assert kernels.WIDTH > 0
+
+
 class Rows(Protocol):
     """Rows of a table, some of which may be absent."""
 

@@ -20,6 +20,7 @@ from barnabas.connect.api import Batch, Config, Offset, Source
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.debezium.heartbeats import Heartbeats
 from barnabas.connect.plugins.postgres_capture.catalog import Catalog
+from barnabas.connect.plugins.postgres_capture.cells import load_kernels
 from barnabas.connect.plugins.postgres_capture.settings import KEYS, Settings, errors_of, settings_of
 from barnabas.connect.plugins.postgres_capture.shape import shape_of
 from barnabas.connect.plugins.postgres_capture.slot_batches import SlotBatches
@@ -54,6 +55,7 @@ class PostgresCapture(Source):
         settings = settings_of(config)
         partition = {"server": settings.prefix}
         known = next((_of_debezium(offset) for name, offset in offsets if name == partition), None)
+        load_kernels()  # takes seconds on a busy machine; a stream without reports for so long would be ended
         catalog = Catalog(settings)
         try:
             catalog.check()
