@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -19,12 +21,15 @@ from confluent_kafka.admin import (
 )
 from tools.kafka import KafkaNode, free_ports, java, run_tool
 
+from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.connection import Connection
+from barnabas.cli.errors import Failure
+from barnabas.cli.mirror_migrate import Migration
 from barnabas.cli.mirror_source import source_settings
 from barnabas.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.testing import Broker
 from barnabas.testing.certificates import Certificates
-from tests.server.mirroring.clusters import batches, committed, create_link, ends, link, promote, wait_equal
+from tests.server.mirroring.clusters import batches, commit, committed, create_link, ends, link, promote, wait_equal
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
@@ -71,7 +76,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="module")
 def node(certificates: Certificates) -> Iterator[SecuredNode]:
-    with SecuredNode(certificates) as node:
+    node = SecuredNode(certificates)
+    with node:
         scram = "SCRAM-SHA-512=[iterations=4096,password=secret]"
         user = ("--entity-type", "users", "--entity-name", "mirror")
         run_tool("kafka-configs", "--bootstrap-server", node.bootstrap, "--alter", *user, "--add-config", scram)
@@ -141,6 +147,10 @@ def test_a_secured_kafka_is_a_source(node: SecuredNode, certificates: Certificat
         assert batches(ours, topic) == batches(node.bootstrap, topic)
 
 
+def is_committed(servers: str, group: str) -> bool:
+    return committed(servers, group, "shared") == 6
+
+
 def test_groups_of_kafka_are_copied_and_share_groups_are_told(kafka: str) -> None:
     produce(kafka, "shared")
     for protocol in ("classic", "consumer"):
@@ -155,8 +165,8 @@ def test_groups_of_kafka_are_copied_and_share_groups_are_told(kafka: str) -> Non
     with Broker() as target:
         ours = target.bootstrap_servers
         create_link(ours, kafka, topics="shared", groups="of-.*,sharing", sync_group_offsets_interval_seconds="1")
-        for protocol in ("classic", "consumer"):
-            wait_until(lambda group=f"of-{protocol}": committed(ours, group, "shared") == 6, "not copied", within_s=60)  # type: ignore[misc]
+        for group in ("of-classic", "of-consumer"):
+            wait_until(partial(is_committed, ours, group), f"{group} was not copied", within_s=60)
         wait_until(lambda: link(ours).not_followed, f"the share group is not told: {sharing.stdout}{sharing.stderr}", within_s=30)
         assert link(ours).not_followed == {"share groups (sharing)": "this cluster has none"}
 
@@ -189,9 +199,56 @@ def test_acls_and_quotas_of_kafka_are_copied_and_users_are_refused(
             return [(each.name, each.principal) for each in admin.describe_acls(everything).result(30)]
 
         wait_until(lambda: acls() == [("guarded", "User:carol")], "the ACL was not copied", within_s=60)
-        with Connection(ours).wire() as wire:
-            entries = wire.request(DescribeClientQuotasRequest(components=[])).entries or ()
-        assert [(entry.entity[0].entity_name, entry.values[0].value) for entry in entries] == [("carol", 1000.0)]
+
+        def quotas() -> list[tuple[str | None, float]]:
+            with Connection(ours).wire() as wire:
+                entries = wire.request(DescribeClientQuotasRequest(components=[])).entries or ()
+            return [(entry.entity[0].entity_name, entry.values[0].value) for entry in entries]
+
+        wait_until(lambda: quotas() == [("carol", 1000.0)], "the quota was not copied", within_s=60)
         wait_until(lambda: link(ours).not_followed, within_s=30)
         told = "the source shows no credentials; only barnabas does. Add the users here by `barnabas user add`"
         assert link(ours).not_followed == {"users": told}
+
+
+def test_a_cluster_of_kafka_is_left_for_good(kafka: str) -> None:
+    """The cut-over waits until nobody writes to Kafka; producers and groups go on here."""
+    with Broker() as target:
+        ours = target.bootstrap_servers
+        producer = Producer({"bootstrap.servers": kafka, "enable.idempotence": True})
+        for number in range(2000):
+            producer.produce("leaving", f"v{number}", partition=0)
+        assert producer.flush(30) == 0
+        commit(kafka, "billing", "leaving", 700)
+        create_link(ours, kafka, topics="leaving", groups="billing")
+        told: list[str] = []
+        is_over = threading.Event()
+
+        def write() -> None:
+            while not is_over.wait(0.05):
+                producer.produce("leaving", "late", partition=0)
+                producer.poll(0)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            with Brokers(Connection(ours)) as brokers:
+                run = Migration(brokers, "link", 60, told.append)
+                assert run.catch_up(100).topics == ["leaving"]
+                with pytest.raises(Failure, match="leaving of the source still gets records: stop its producers"):
+                    Migration(brokers, "link", 3, told.append).wait_quiet(1)
+        finally:
+            is_over.set()
+            writer.join()
+        assert producer.flush(30) == 0
+        with Brokers(Connection(ours)) as brokers:
+            run = Migration(brokers, "link", 60, told.append)
+            done = run.promote(run.catch_up(0).topics, run.wait_quiet(6))
+        assert done.topics == ["leaving"]
+        assert told[-1] == "1 topics with 1 partitions have all but 0 records of the source"
+        assert ends(ours, "leaving") == ends(kafka, "leaving")
+        assert committed(ours, "billing", "leaving") == 700
+        writer_here = Producer({"bootstrap.servers": ours, "enable.idempotence": True})
+        writer_here.produce("leaving", "here", partition=0)
+        assert writer_here.flush(30) == 0
+        assert ends(ours, "leaving")[0] == ends(kafka, "leaving")[0] + 1

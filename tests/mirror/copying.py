@@ -69,6 +69,7 @@ class Pair:
         truncator = self.target.log.truncator
         truncator.start_written(truncator.start_mark)
         assert self.copy.wants_records or not self.copy.is_drained
+        self.copy.is_asked()
         asked = self.copy.position
         step = self.copy.receive(asked, self.answer(asked, max_bytes), NOW_MS)
         if step is Step.TAKE:
@@ -81,7 +82,7 @@ class Pair:
         return step
 
     def cut(self) -> int:
-        """What the fetcher does: write the checkpoints, plan the cut, do it, and write the checkpoints again."""
+        """Write the checkpoints, plan the cut, do it, and write the checkpoints again, as the fetcher does."""
         log = self.target.log
         if not self.copy.may_cut():
             log.truncator.start_written(log.truncator.start_mark)

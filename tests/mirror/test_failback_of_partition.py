@@ -172,6 +172,12 @@ def test_a_stopped_copy_can_be_cut_too(pair: Pair) -> None:
     pair.write(b"other")
     pair.restart_copy()
     assert pair.round() is Step.STOP
+    assert pair.copy.status(NOW_MS).state == "stopped"
+    for _ in range(5):
+        assert not pair.copy.wants_records or pair.round() in {Step.FETCH, Step.STOP}
+    assert pair.copy.reason == "the source has other records at offset 1; the source does not have 1 offsets here, from 1 on"
+    assert not pair.copy.wants_records
+    assert pair.target.log.log_end_offset == 2
     fail_back(pair)
     assert pair.differences() == []
 
@@ -196,9 +202,10 @@ def test_whatever_both_sides_have_they_become_equal(
         _write(pair, number, count, kind)
     pair.rounds()
     for number, (count, kind) in enumerate(ours, 100):
-        pair.write_here(
-            *[b"ours"] * count, **({} if kind == "plain" else {"producer_id": number, "sequence": 0, "transactional": True})
-        )  # type: ignore[arg-type]
+        if kind == "plain":
+            pair.write_here(*[b"ours"] * count)
+        else:
+            pair.write_here(*[b"ours"] * count, producer_id=number, sequence=0, transactional=True)
     for number, (count, kind) in enumerate(theirs, 200):
         _write(pair, number, count, kind)
     for side, count in zip((pair.target, pair.source), deleted, strict=True):

@@ -74,6 +74,20 @@ def test_the_start_follows_that_of_the_source(pair: Pair) -> None:
     assert pair.target.log.log_start_offset == 2
 
 
+def test_the_start_follows_once_the_records_before_it_are_replicated(pair: Pair) -> None:
+    """The source tells its start once: a fetch session leaves out partitions without news."""
+    for value in (b"a", b"b", b"c"):
+        pair.write(value)
+    pair.rounds()
+    pair.target.high_watermark = 1
+    pair.source.log.truncator.delete_records_before(2)
+    pair.round()
+    assert pair.target.log.log_start_offset == 1
+    pair.target.high_watermark = 3
+    pair.copy.follow_start()
+    assert pair.target.log.log_start_offset == 2
+
+
 def test_a_copy_begins_where_the_source_begins(pair: Pair) -> None:
     for value in (b"a", b"b", b"c"):
         pair.write(value)
@@ -179,6 +193,10 @@ def test_a_source_with_other_records_stops_the_copy(pair: Pair) -> None:
     pair.restart_copy()
     assert pair.round() is Step.STOP
     assert pair.copy.reason == "the source has other records at offset 1"
+    assert pair.copy.wants_records  # to find out from where on
+    for _ in range(3):
+        pair.round()
+    assert pair.copy.reason.endswith("; the source does not have 2 offsets here, from 0 on")
     assert not pair.copy.wants_records
     assert pair.target.log.log_end_offset == 2  # nothing is cut
 

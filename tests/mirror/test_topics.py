@@ -101,6 +101,9 @@ def test_a_link_with_wrong_settings_is_refused(settings: dict[str, str], reason:
     assert refused.value.code is ErrorCode.INVALID_CONFIG
 
 
+INSPECTING = {"mirror.link": "link", "mirror.state": "inspecting"}
+COMPARING = {**COPY, "mirror.state": "comparing", "mirror.lost.topic": "t"}
+TRUNCATING = {**COMPARING, "mirror.state": "truncating"}
 PROMOTING = {**COPY, "mirror.state": "promoting"}
 
 
@@ -115,6 +118,19 @@ PROMOTING = {**COPY, "mirror.state": "promoting"}
         (PROMOTING, {}),
         (PROMOTING, COPY),
         ({"mirror.producer.id.end": "5"}, {}),
+        ({}, {"mirror.link": "link"}),
+        ({}, {"mirror.link": "link", "mirror.state": "comparing"}),  # without a topic for what is cut off
+        ({}, {"mirror.link": "link", "mirror.state": "truncating", "mirror.lost.topic": "t"}),
+        ({}, {"mirror.link": "link", "mirror.state": "inspecting", "mirror.source.topic.id": "x"}),
+        (INSPECTING, {"mirror.state": "inspecting"}),
+        (INSPECTING, {**INSPECTING, "mirror.state": "truncating"}),
+        (INSPECTING, {**INSPECTING, "mirror.source.topic.id": "x"}),
+        (COMPARING, {}),
+        (COMPARING, COPY),
+        (COMPARING, {**COMPARING, "mirror.state": "inspecting"}),
+        (TRUNCATING, {}),
+        (TRUNCATING, {**TRUNCATING, "mirror.state": "promoting-now"}),
+        (PROMOTING, {**COPY, "mirror.state": "comparing", "mirror.lost.topic": "t"}),
     ],
 )
 def test_mirror_settings_change_only_on_their_way(before: dict[str, str], after: dict[str, str]) -> None:
@@ -130,9 +146,18 @@ def test_mirror_settings_change_only_on_their_way(before: dict[str, str], after:
         (COPY, PROMOTING),
         (PROMOTING, {**COPY, "mirror.state": "promoting-now"}),
         (PROMOTING, {"mirror.producer.id.end": "5"}),
+        ({}, INSPECTING),
+        ({"mirror.producer.id.end": "5"}, {"mirror.producer.id.end": "5", **INSPECTING}),
+        (INSPECTING, {}),
+        (INSPECTING, {**INSPECTING, "mirror.state": "comparing", "mirror.lost.topic": "t"}),
+        (COMPARING, TRUNCATING),
+        (COMPARING, {**COMPARING, "mirror.state": "promoting-now"}),
+        (COPY, {**COPY, "mirror.state": "comparing", "mirror.lost.topic": "t"}),
+        (TRUNCATING, {**COPY, "mirror.lost.topic": "t"}),
+        (TRUNCATING, COMPARING),
     ],
 )
-def test_a_promotion_goes_its_way(before: dict[str, str], after: dict[str, str]) -> None:
+def test_promotions_and_failbacks_go_their_way(before: dict[str, str], after: dict[str, str]) -> None:
     check_mirror(before, after)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,12 +22,21 @@ if TYPE_CHECKING:
 
 LINKS = {"name": "LINK", "source": "FROM", "topics": "TOPICS", "copies": "COPIES", "lag": "LAG", "state": "STATE"}
 COPIES = {"topic": "TOPIC", "partition": "PARTITION", "state": "STATE", "end": "END", "source_end": "SOURCE END",
-          "lag": "LAG", "behind": "BEHIND", "reason": "REASON"}  # fmt: skip
+          "lag": "LAG", "bytes": "BYTES", "behind": "BEHIND", "reason": "REASON"}  # fmt: skip
 MISSING = {"topic": "TOPIC", "partition": "PARTITION", "first": "FROM", "source_end": "SOURCE END", "missing": "MISSING",
            "behind": "BEHIND", "silent": "SOURCE SILENT FOR"}  # fmt: skip
 LOST = {"topic": "TOPIC", "partition": "PARTITION", "common": "COMMON", "end": "END", "beyond": "BEYOND", "saved": "SAVED",
         "aborted": "ABORTED", "saved_in": "SAVED IN"}  # fmt: skip
 SETTINGS = {"name": "SETTING", "value": "VALUE"}
+SHARES = {"part": "WHERE", "share": "SHARE", "meaning": "OF THE LAST 30 SECONDS"}
+MEANINGS = {
+    "source": "an answer began later than a round trip after its request",
+    "line": "round trips, and bytes on their way",
+    "target": "records were appended, or in-sync replicas were missing",
+    "limit": "io.max.bytes.per.second of the link, or a quota of the source",
+    "error": "pauses after errors",
+    "idle": "the copies had everything",
+}
 UNKNOWN = "?"
 
 
@@ -156,26 +166,76 @@ def _link_row(link: LinkView) -> dict[str, Any]:
 
 @mirror.command("status")
 @click.argument("name", metavar="LINK")
+@click.option("--why", is_flag=True, help="Show what holds the link back: the source, the line, the target or a limit.")
 @connection_options
 @output_option
-def status(connection: Connection, output: Output, name: str) -> None:
-    """Show for each partition of the copies how far it is, and what holds it back."""
+def status(connection: Connection, output: Output, name: str, why: bool) -> None:
+    """Show for each partition of the copies how far it is, and what would be missing if the source died now."""
     from barnabas.cli.broker_connections import Brokers
     from barnabas.cli.mirror_requests import view
 
     with Brokers(connection) as brokers:
         found = view(brokers, name)
+    (_show_why if why else _show_status)(output, found)
+
+
+def _show_status(output: Output, found: LinkView) -> None:
     rows = [_copy_row(each) for each in found.partitions]
     rows += [
         {**dict.fromkeys(COPIES, ""), "topic": topic, "state": "refused", "reason": reason}
         for topic, reason in sorted(found.refused.items())
     ]
     output.table(rows, COPIES, empty="no copies yet")
-    if found.errors and not output.as_json:
+    if output.as_json:
+        return
+    if found.partitions:
+        click.echo(_loss_text(found))
+    if found.errors:
         click.echo(f"the source: {'; '.join(found.errors)}", err=True)
-    if not output.as_json:
-        for what, reason in sorted(found.not_followed.items()):
-            click.echo(f"{what} are not copied: {reason}", err=True)
+    for what, reason in sorted(found.not_followed.items()):
+        click.echo(f"{what} are not copied: {reason}", err=True)
+
+
+def _loss_text(found: LinkView) -> str:
+    from barnabas.mirror.why import loss_of
+
+    loss = loss_of(found.partitions)
+    if loss.records < 0 or loss.milliseconds < 0:
+        return "if the source died now: an unknown number of records would be missing"
+    size = f", about {loss.bytes / 1e6:.1f} MB" if loss.bytes > 0 else ""
+    return f"if the source died now: {loss.records} known records{size}, and what was written in the last {loss.milliseconds / 1000:.1f} s"
+
+
+def _show_why(output: Output, found: LinkView) -> None:
+    from barnabas.mirror.why import all_times, loss_of, verdict
+
+    times = all_times(found.times)
+    holder, text = verdict(is_paused=found.is_paused, errors=found.errors, partitions=found.partitions, times=times)
+    shares = {part.value: share for part, share in times.shares.items()}
+    if output.as_json:
+        loss = loss_of(found.partitions)
+        output.json({
+            "link": found.name,
+            "holds_back": holder.value,
+            "text": text,
+            "shares": {part: round(share, 4) for part, share in shares.items()},
+            "bytes_per_second": round(times.bytes_per_s),
+            "connections": times.fetchers,
+            "round_trip_ms": round(times.round_trip_ms, 3) if times.round_trip_ms >= 0 else None,
+            "missing_if_the_source_died_now": {
+                "records": _known(loss.records), "bytes": _known(loss.bytes), "milliseconds": _known(loss.milliseconds)
+            },
+        })  # fmt: skip
+        return
+    click.echo(f"{found.name}: {text}")
+    rows = [{"part": part, "share": f"{share:.0%}", "meaning": MEANINGS[part]} for part, share in shares.items()]
+    output.table(rows, SHARES)
+    if found.partitions:
+        click.echo(_loss_text(found))
+
+
+def _known(value: int) -> int | None:
+    return value if value >= 0 else None
 
 
 def _copy_row(each: PartitionStatus) -> dict[str, Any]:
@@ -187,8 +247,11 @@ def _copy_row(each: PartitionStatus) -> dict[str, Any]:
         "end": each.end_offset,
         "source_end": each.source_end_offset if is_known else UNKNOWN,
         "lag": each.lag if is_known else UNKNOWN,
+        "bytes": each.lag_bytes if each.lag_bytes >= 0 else UNKNOWN,
         "behind": f"{each.lag_ms / 1000:.1f} s" if is_known else UNKNOWN,
         "reason": each.reason,
+        "lag_ms": each.lag_ms,
+        "silent_ms": each.silent_ms,
     }
 
 
@@ -288,6 +351,42 @@ def _missing_row(each: PartitionStatus) -> dict[str, Any]:
         "behind": f"{each.lag_ms / 1000:.1f} s",
         "silent": f"{each.silent_ms / 1000:.1f} s" if each.silent_ms >= 0 else UNKNOWN,
     }
+
+
+@mirror.command("migrate")
+@click.argument("name", metavar="LINK")
+@click.option("--cut-over", is_flag=True, help="Promote all copies once nobody writes to the source any more.")
+@click.option("--max-lag", type=click.IntRange(0, 1_000_000_000), default=1000, show_default=True, metavar="RECORDS",
+              help="The copies count as caught up once all together lack no more records than that.")  # fmt: skip
+@click.option("--quiet", "quiet_s", type=TIMEOUT, default=6.0, show_default=True, metavar="SECONDS",
+              help="Promote after no record has come to the source for so long; offsets of groups follow in that time.")  # fmt: skip
+@click.option("--even-if-written", is_flag=True, help="Promote although the source is written to; later records stay there.")
+@click.option("--wait", "wait_s", type=TIMEOUT, default=3600.0, show_default=True, metavar="SECONDS",
+              help="Seconds to wait for each step.")  # fmt: skip
+@connection_options
+@output_option
+def migrate(
+    connection: Connection, output: Output, name: str, cut_over: bool, max_lag: int, quiet_s: float, even_if_written: bool,
+    wait_s: float,
+) -> None:  # fmt: skip
+    """Leave the source for good: wait until the copies have all its records, and with --cut-over promote them.
+
+    Nobody stops the writers of the source but you: the command promotes only after the source has been quiet.
+    """
+    from barnabas.cli.broker_connections import Brokers
+    from barnabas.cli.mirror_migrate import Migration
+
+    with Brokers(connection) as brokers:
+        run = Migration(brokers, name, wait_s, lambda line: click.echo(line, err=output.as_json))
+        found = run.catch_up(max_lag)
+        if not cut_over:
+            output.done("stop the writers of the source, and repeat the command with --cut-over", {"topics": found.topics})
+            return
+        click.echo("stop the writers of the source now, if they are not stopped yet", err=output.as_json)
+        since_s = time.monotonic() if even_if_written else run.wait_quiet(quiet_s)
+        done = run.promote(found.topics, since_s)
+    text = f"cut over {', '.join(done.topics)} in {done.seconds:.1f} s: start the writers on this cluster"
+    output.done(text, {"topics": done.topics, "seconds": round(done.seconds, 3)})
 
 
 @mirror.command("failback")

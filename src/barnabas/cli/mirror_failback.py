@@ -91,7 +91,7 @@ class Failback:
     def __exit__(self, *_: object) -> None:
         self._brokers.__exit__(None, None, None)
 
-    # What to do
+    # The topics
 
     def candidates(self) -> list[str]:
         """The topics here that the link's patterns match, for `--all`."""
@@ -150,7 +150,7 @@ class Failback:
     # The steps
 
     def compare(self, topics: Sequence[str]) -> list[LostPart]:
-        """Refuse writers, and find the common offsets; returns what lies beyond, for topics that are not cut yet."""
+        """Refuse writers, and find the common offsets; returns the offsets beyond, of topics that are not cut yet."""
         states = self.states(topics)
         at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         for topic, state in states.items():
@@ -164,7 +164,7 @@ class Failback:
         return self.beyond(comparing)
 
     def beyond(self, topics: Sequence[str]) -> list[LostPart]:
-        """What lies beyond the common offsets, by offsets."""
+        """The offsets beyond the common ones."""
         return [
             LostPart(
                 each.topic, each.partition, max(min(each.common_offset, each.end_offset), each.start_offset), each.end_offset
@@ -290,7 +290,7 @@ def _client(connection: Connection) -> BlockingClient:
 
 
 def _save_part(client: BlockingClient, part: LostPart) -> None:
-    """Save the records beyond one partition's common offset. What an earlier run has saved is not saved again."""
+    """Save the records beyond one partition's common offset. Nothing is saved again that an earlier run has saved."""
     try:
         outcomes = Outcomes()
         for batches in _pieces(client, part.topic, part.partition, part.common, part.end):

@@ -20,7 +20,7 @@ from barnabas.config.mirror_settings import (
     OF_LINK,
 )
 from barnabas.error_codes import ErrorCode
-from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, PartitionStatus, decode_link, decode_partition
+from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, LinkTimes, PartitionStatus, decode_link, decode_partition
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -41,6 +41,11 @@ class LinkView(Struct):
     refused: dict[str, str] = field(default_factory=dict)
     not_followed: dict[str, str] = field(default_factory=dict)
     partitions: list[PartitionStatus] = field(default_factory=list)
+    times: list[LinkTimes] = field(default_factory=list)
+
+    @property
+    def is_paused(self) -> bool:
+        return self.settings.get("paused") == "true"
 
     @property
     def topics(self) -> list[str]:
@@ -78,6 +83,7 @@ def _add(found: LinkView, values: Mapping[str, str | None]) -> None:
                 found.errors.append(link.error)
             found.refused.update(link.refused)
             found.not_followed.update(link.not_followed)
+            found.times.append(link.times)
         elif key.startswith(PREFIX):
             found.partitions.append(decode_partition(value or ""))
         else:

@@ -7,10 +7,13 @@ shortest wait for a first byte of the last seconds counts as the round trip; a l
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
 from msgspec import Struct
+
+from barnabas.mirror.status import LinkTimes
 
 WINDOW_S = 30.0
 BUCKET_S = 1.0
@@ -37,7 +40,6 @@ class Bucket(Struct):
     shortest_wait_s: float = float("inf")
     answers: int = 0
     bytes: int = 0
-    errors: int = 0
 
 
 class Shares(NamedTuple):
@@ -50,14 +52,28 @@ class Shares(NamedTuple):
     window_s: float
 
 
+class Counters:
+    """Sums since a start."""
+
+    def __init__(self) -> None:
+        self.answers = self.bytes = self.errors = 0
+        self.seconds = dict.fromkeys(Part, 0.0)
+
+    def add_all(self, other: Counters) -> None:
+        self.answers += other.answers
+        self.bytes += other.bytes
+        self.errors += other.errors
+        for part, seconds in other.seconds.items():
+            self.seconds[part] += seconds
+
+
 class FetchTimes:
     """The times of one fetcher, and its counters since its start."""
 
     def __init__(self, now_s: float) -> None:
         self._began_s = now_s
         self._buckets: deque[Bucket] = deque()
-        self.answers = self.bytes = self.errors = 0
-        self.seconds = dict.fromkeys(Part, 0.0)
+        self.counters = Counters()
 
     def _bucket(self, now_s: float) -> Bucket:
         while self._buckets and self._buckets[0].began_s < now_s - WINDOW_S:
@@ -69,7 +85,7 @@ class FetchTimes:
     def add(self, part: Part, seconds: float, now_s: float) -> None:
         """These seconds went to a part."""
         self._bucket(now_s).seconds[part] += seconds
-        self.seconds[part] += seconds
+        self.counters.seconds[part] += seconds
 
     def waited(self, seconds: float, now_s: float) -> None:
         """The first byte of an answer took so long, although the source had records."""
@@ -78,20 +94,20 @@ class FetchTimes:
         bucket.waited_s += seconds
         bucket.shortest_wait_s = min(bucket.shortest_wait_s, seconds)
         round_trip_s = min(each.shortest_wait_s for each in self._buckets)
-        self.seconds[Part.LINE] += round_trip_s
-        self.seconds[Part.SOURCE] += seconds - round_trip_s
+        self.counters.seconds[Part.LINE] += round_trip_s
+        self.counters.seconds[Part.SOURCE] += seconds - round_trip_s
 
     def answered(self, size: int, now_s: float) -> None:
         """An answer with so many bytes of records was taken."""
         bucket = self._bucket(now_s)
         bucket.answers += 1
         bucket.bytes += size
-        self.answers += 1
-        self.bytes += size
+        self.counters.answers += 1
+        self.counters.bytes += size
 
-    def failed(self, now_s: float) -> None:
-        self._bucket(now_s).errors += 1
-        self.errors += 1
+    def failed(self) -> None:
+        """A request failed, or the source refused a partition."""
+        self.counters.errors += 1
 
     def shares(self, now_s: float) -> Shares:
         """The sums of the last `WINDOW_S`."""
@@ -110,3 +126,16 @@ class FetchTimes:
             round_trip_s,
             min(now_s - self._began_s, WINDOW_S),
         )
+
+
+def summed(all_times: Iterable[FetchTimes], now_s: float) -> LinkTimes:
+    """The times of all fetchers of a link on one broker."""
+    found = [times.shares(now_s) for times in all_times]
+    round_trip_s = min((each.round_trip_s for each in found), default=float("inf"))
+    return LinkTimes(
+        seconds={part.value: sum(each.seconds[part] for each in found) for part in Part} if found else {},
+        bytes=sum(each.bytes for each in found),
+        fetchers=len(found),
+        round_trip_ms=round_trip_s * 1000 if round_trip_s < float("inf") else -1.0,
+        window_s=max((each.window_s for each in found), default=0.0),
+    )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 Partition = tuple[str, int]
 NAMED = 5  # groups in a reason
-WITHOUT_OFFSETS = {"Share": "share groups"}  # types of groups whose state is not in committed offsets
+WITHOUT_OFFSETS = {"share": "share groups"}  # types of groups whose state is not in committed offsets
 
 
 class Committed(NamedTuple):

@@ -97,7 +97,8 @@ class PartitionCopy:
         self._heard_ms = NEVER_MS  # the time of the last answer about records
         self._copied_end = UNKNOWN  # the end before the markers of a promotion
         self._is_ended = False  # open transactions were ended
-        # Of a failback
+        self._parted = ""  # why the copy has stopped, if the source has other records than the copy
+        # Of a failback, or of a copy that has parted from its source
         self.common_offset = UNKNOWN  # both logs are the same below it
         self._search: CommonPoint | None = None
         self._cut_in_epoch = NO_EPOCH
@@ -115,7 +116,7 @@ class PartitionCopy:
         log = self.partition.log
         if self._search is not None:
             return self._search.position
-        if self._must_compare or self.state in OF_FAILBACK:
+        if self._must_compare or self._is_searching:
             return max(log.log_end_offset - 1, 0)
         return log.log_end_offset
 
@@ -134,6 +135,8 @@ class PartitionCopy:
         """Whether the partition should be fetched now."""
         partition = self.partition
         self._notice_state()
+        if self._parted:
+            return not partition.closed and not self.has_compared
         if partition.closed or self.is_stopped or self.is_drained:
             return False
         if self.state in OF_FAILBACK:
@@ -141,11 +144,14 @@ class PartitionCopy:
         if self._cut_in_epoch >= partition.leader_epoch:
             self.reason = "waits for the next leader epoch"
             return False
-        self._is_asked_since_promotion = self.state == PROMOTING
         if partition.is_under_min_isr:
             self.reason = "fewer than min.insync.replicas are in sync here"
             return False
         return True
+
+    def is_asked(self) -> None:
+        """A request for the records at `position` is sent now; `receive` takes its answer."""
+        self._is_asked_since_promotion = self.state == PROMOTING
 
     def _notice_state(self) -> None:
         """If the state of the topic has changed, begin a failback, or follow the source after it."""
@@ -153,7 +159,8 @@ class PartitionCopy:
             return
         if self.state in OF_FAILBACK or self._state in OF_FAILBACK:
             self.is_stopped = self._is_compared = False
-            self.reason, self._search, self.source_epoch = "", None, NO_EPOCH
+            self.reason = self._parted = ""
+            self._search, self.source_epoch = None, NO_EPOCH
             self.common_offset = self.common_offset if self.state == TRUNCATING else UNKNOWN
         self._state = self.state
 
@@ -176,15 +183,15 @@ class PartitionCopy:
             self.reason = f"the source answers {answer.error.name}"
             return Step.FIND_LEADER
         if answer.has_diverged:
-            return self._stop("the source has lost records that are here (an unclean election)")
-        self.reason = ""
+            return self._part("the source has lost records that are here (an unclean election)")
+        self.reason = self._parted
         if not self.is_behind:
             self.caught_up_ms = now_ms  # a session leaves out partitions without news
         self.source_end = answer.high_watermark
         self.source_start = max(self.source_start, answer.log_start_offset)
         if answer.is_limited and not len(answer.records) and asked < answer.high_watermark:
             return Step.FETCH
-        if self.state in OF_FAILBACK:
+        if self._is_searching:
             return self._look_for_common_point(asked, answer.records)
         if self._must_compare:
             return self._compare(answer.records)
@@ -193,6 +200,13 @@ class PartitionCopy:
         if not len(answer.records):
             return self._receive_nothing(now_ms)
         return Step.TAKE
+
+    def heard(self, now_ms: int) -> None:
+        """The source has answered, and has no news of this partition."""
+        if self._heard_ms != NEVER_MS:
+            self._heard_ms = now_ms
+        if not self.is_behind:
+            self.caught_up_ms = now_ms
 
     def _compare(self, records: Buffer) -> Step:
         """Compare the last batch here with that of the source at the same offset. Compaction in the source may have rewritten it."""
@@ -204,9 +218,9 @@ class PartitionCopy:
         ours = self._last_header()
         is_same = ours is None or (theirs.crc, theirs.batch_length) == (ours.crc, ours.batch_length)
         if ours is not None and (theirs.base_offset, theirs.last_offset) != (ours.base_offset, ours.last_offset):
-            return self._stop(f"the source has other batches at offset {log.log_end_offset - 1}")
+            return self._part(f"the source has other batches at offset {log.log_end_offset - 1}")
         if not is_same and "compact" not in log.config.cleanup_policy:
-            return self._stop(f"the source has other records at offset {log.log_end_offset - 1}")
+            return self._part(f"the source has other records at offset {log.log_end_offset - 1}")
         self._is_compared = True
         self.source_epoch = theirs.partition_leader_epoch
         return Step.FETCH
@@ -229,13 +243,13 @@ class PartitionCopy:
         """The log of the source is [start, end), and the position lies outside of it."""
         log = self.partition.log
         self.source_start, self.source_end = start, end
-        if self.state in OF_FAILBACK:
+        if self._is_searching:
             return self._look_for_common_point(NO_POSITION, b"")
         if start >= log.log_end_offset:
             self._is_compared = True
             return self._begin_at(start)
         if end < log.log_end_offset:
-            return self._stop(f"the source ends at {end}, before the copy: it has lost records or was made again")
+            return self._part(f"the source ends at {end}, before the copy: it has lost records or was made again")
         return Step.WAIT
 
     def _begin_at(self, start: int) -> Step:
@@ -253,7 +267,16 @@ class PartitionCopy:
         self.source_epoch = NO_EPOCH
         return Step.FETCH
 
-    # Failback
+    # Failback, and a source that has lost records
+
+    def _part(self, reason: str) -> Step:
+        """Stop, because the source has other records than the copy. The search for the common offset goes on, to tell how many."""
+        self._parted, self.common_offset, self._search, self.source_epoch = reason, UNKNOWN, None, NO_EPOCH
+        return self._stop(reason)
+
+    @property
+    def _is_searching(self) -> bool:
+        return self.state in OF_FAILBACK or bool(self._parted)
 
     @property
     def has_compared(self) -> bool:
@@ -287,6 +310,12 @@ class PartitionCopy:
             search.receive(records)
         if search.is_done:
             self.common_offset, self._search = search.offset, None
+            if self._parted:
+                beyond = log.log_end_offset - max(self.common_offset, log.log_start_offset)
+                self.reason = self._parted = (
+                    f"{self._parted}; the source does not have {beyond} offsets here, from {self.common_offset} on"
+                )
+                return Step.STOP
             return Step.CUT if self.must_cut else Step.WAIT
         return Step.FETCH
 
@@ -408,6 +437,12 @@ class PartitionCopy:
             self.partition.cut_log(first.base_offset, None, start_again_at=first.base_offset)
         return True
 
+    def follow_start(self) -> None:
+        """Move the start of the log as far as that of the source is known, and is replicated here. Call it regularly: a source tells its
+        start once, and the high watermark here may reach it later."""
+        if self.state not in OF_FAILBACK and not self.is_drained:
+            self._follow_start()
+
     def _follow_start(self) -> None:
         partition = self.partition
         start = min(self.source_start, partition.high_watermark)
@@ -463,6 +498,14 @@ class PartitionCopy:
 
     # Status
 
+    def _bytes_of(self, lag: int) -> int:
+        """About the size of so many records, as that of the records here; UNKNOWN if there are none."""
+        log = self.partition.log
+        records = log.log_end_offset - log.log_start_offset
+        if lag <= 0:
+            return lag
+        return lag * log.size_bytes // records if records > 0 else UNKNOWN
+
     def status(self, now_ms: int) -> PartitionStatus:
         """What an operator wants to know."""
         self._notice_state()
@@ -485,6 +528,7 @@ class PartitionCopy:
             reason=self.reason,
             producer_id_end=max((producer.producer_id + 1 for producer in log.reader.producers()), default=0),
             common_offset=self.common_offset,
+            lag_bytes=self._bytes_of(lag),
             copied_end_offset=copied,
             silent_ms=UNKNOWN if self._heard_ms == NEVER_MS else max(now_ms - self._heard_ms, 0),
         )
@@ -496,6 +540,14 @@ def last_leader_epoch(records: memoryview) -> int:
     while (following := position + int.from_bytes(records[position + 8 : position + 12], "big") + LENGTH_OVERHEAD) < len(records):
         position = following
     return read_header(records, position).partition_leader_epoch
+
+    def _bytes_of(self, lag: int) -> int:
+        """About the size of so many records, as that of the records here; UNKNOWN if there are none."""
+        log = self.partition.log
+        records = log.log_end_offset - log.log_start_offset
+        if lag <= 0:
+            return lag
+        return lag * log.size_bytes // records if records > 0 else UNKNOWN
 
 
 def pieces(records: memoryview) -> Iterator[memoryview]:

@@ -16,7 +16,7 @@ OF_ITS_PLACE = re.compile(r" (?:partitionLeaderEpoch|position): -?\d+")  # a cop
 HARMLESS = re.compile(r"Dumping |Log starting offset: |Snapshot end offset: |.* is empty\.$|offset: \d+ position: \d+$|"
                       r"timestamp: -?\d+ offset: \d+$|version: 0 producerId: |producerId: |$")  # fmt: skip
 TIMEOUT_S = 240.0
-FILES_AT_ONCE = 400
+FILES_AT_ONCE = 1000
 
 
 class Dumped:

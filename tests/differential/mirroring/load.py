@@ -89,13 +89,16 @@ class Load:
         seed: decides sizes, codecs, and which transactions are aborted.
         pause_s: of each writer between two batches.
         replicas: of the topics.
+        plain_partitions: of the topic without transactions and compaction.
     """
 
-    def __init__(self, servers: str, seed: int, *, pause_s: float = 0.02, replicas: int = 1) -> None:
+    def __init__(
+        self, servers: str, seed: int, *, pause_s: float = 0.02, replicas: int = 1, plain_partitions: int = PARTITIONS
+    ) -> None:
         self.ledger = Ledger()
         self.failures: list[BaseException] = []
         self._servers, self._seed, self._pause_s, self._replicas = servers, seed, pause_s, replicas
-        self._partitions = dict.fromkeys(SETTINGS, PARTITIONS)
+        self._partitions = {**dict.fromkeys(SETTINGS, PARTITIONS), PLAIN: plain_partitions}
         self._state = Condition()
         self._is_over = self._is_paused = False
         self._active = 0
@@ -152,6 +155,17 @@ class Load:
         with BlockingClient.to(self._servers) as client:
             start, end = (client.list_offsets({key: at})[key].offset for at in (EARLIEST, LATEST))
             client.delete_records({key: start + rng.randrange(max(end - start, 2)) // 2})
+
+    def delete_most(self, rng: random.Random) -> None:
+        """Delete half or more of the records of each partition without compaction, so that a long run has little to compare."""
+        with BlockingClient.to(self._servers) as client:
+            keys = [key for key in self.partitions if key[0] != COMPACTED]
+            starts, ends = (client.list_offsets(dict.fromkeys(keys, at)) for at in (EARLIEST, LATEST))
+            before = {}
+            for key in keys:
+                start, end = starts[key].offset, ends[key].offset
+                before[key] = end - int((end - start) * rng.random() / 2)
+            client.delete_records(before)
 
     def grow(self, topic: str = PLAIN) -> None:
         """Add a partition."""

@@ -17,12 +17,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from barnabas.cli.connection import Connection
-from barnabas.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, OpData, RequestEntryData
-from barnabas.protocol.messages.alter_client_quotas import RequestEntityData as Entity
-from barnabas.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.testing import Broker
 from tests.server.mirroring.clusters import create_link, delete_link, link, promote, wait_equal
+from tests.server.mirroring.user_quotas import limit, quotas
 from tests.waiting import wait_until
 
 AUTHORIZED = {
@@ -124,20 +121,6 @@ def test_brokers_without_an_authorizer_are_told(source: Broker) -> None:
         reason = {"acls": "the brokers here have no authorizer.class.name"}
         wait_until(lambda: link(target.bootstrap_servers).not_followed == reason, within_s=30)
         assert link(target.bootstrap_servers).not_followed == reason
-
-
-def limit(servers: str, user: str, rate: float | None) -> None:
-    change = OpData(key="producer_byte_rate", value=rate or 0.0, remove=rate is None)
-    entry = RequestEntryData(entity=[Entity(entity_type="user", entity_name=user)], ops=[change])
-    with Connection(servers).wire() as wire:
-        (answer,) = wire.request(AlterClientQuotasRequest(entries=[entry])).entries
-    assert answer.error_code == 0
-
-
-def quotas(servers: str) -> dict[str | None, float]:
-    with Connection(servers).wire() as wire:
-        answer = wire.request(DescribeClientQuotasRequest(components=[]))
-    return {entry.entity[0].entity_name: entry.values[0].value for entry in answer.entries or ()}
 
 
 def test_quotas_follow_the_source(source: Broker, target: Broker) -> None:

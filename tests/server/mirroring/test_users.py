@@ -98,7 +98,7 @@ def test_users_log_in_at_the_target_with_their_passwords(source: Broker, target:
 
 
 def test_a_user_without_all_rights_gets_no_credentials(source: Broker, target: Broker) -> None:
-    create_link(target.bootstrap_servers, source.listeners["SASL_SSL"], **login(source, "carol"))
+    create_link(target.bootstrap_servers, source.listeners["SASL_SSL"], **login(source, "dave"))
     reason = {"users": "the source answers CLUSTER_AUTHORIZATION_FAILED: only a user of super.users gets credentials"}
     wait_until(lambda: link(target.bootstrap_servers).not_followed == reason, str(link(target.bootstrap_servers)), within_s=30)
     assert not can_log_in(target, "mirror", "m")

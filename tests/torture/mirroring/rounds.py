@@ -115,7 +115,7 @@ class _Torment:
         self._arena.source.wait_whole()
         self._arena.target.wait_whole()
         self._differ.compare_prefix(self._load.partitions)
-        self._load.delete_records(self._rng)
+        self._load.delete_most(self._rng)
         if number % GROW_EACH == 0:
             self._load.grow()
         offsets = self._compare()

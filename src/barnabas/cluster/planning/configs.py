@@ -119,7 +119,7 @@ class ConfigPlanner:
         if resource[0] is ResourceType.LINK and not after:
             self._check_unused(resource[1])
             for key in self.image.declarations(Kind.MIRRORED):
-                if key.startswith(f"{resource[1]}/"):  # what the link copied besides topics belongs to this cluster now
+                if key.startswith(f"{resource[1]}/"):  # copied ACLs, quotas and users belong to this cluster now
                     self.plan.declare(Kind.MIRRORED, key, None)
         if after != dict(before):
             self.plan.set_config(resource, after)

@@ -50,10 +50,13 @@ class AnswerReceiver:
         """Append nothing more, also if the response goes on."""
         self._is_closed = True
 
+    def _now_s(self) -> float:
+        return self._services.clock.monotonic_ms() / 1000
+
     # FetchReceiver
 
     def begins(self) -> None:
-        self.first_byte_s = self._services.loop.time()
+        self.first_byte_s = self._now_s()
 
     def partition_begins(
         self, topic: str | UUID, index: int, error_code: int, high_watermark: int, log_start_offset: int, size: int
@@ -72,12 +75,12 @@ class AnswerReceiver:
         copy = self._copy
         if copy is None or self._is_closed:
             return
-        began_s = self._services.loop.time()
+        began_s = self._now_s()
         if self._step is None:
             self._act(copy, self._answer._replace(records=batches), batches)
         elif self._step is Step.TAKE:
             self._guarded(copy, lambda: self._take(copy, batches))
-        self.appending_s += self._services.loop.time() - began_s
+        self.appending_s += self._now_s() - began_s
 
     def partition_ends(self, *, has_diverged: bool) -> None:
         if self._copy is not None and self._step is None and not self._is_closed:

@@ -61,7 +61,7 @@ class GroupSync:
         self._left_out: dict[
             tuple[str, str], set[str]
         ] = {}  # groups that were found in this round and are not copied, by the reason
-        self.not_followed: dict[str, str] = {}  # what the last round could not copy, with the reason
+        self.not_followed: dict[str, str] = {}  # groups that the last round could not copy, with the reason
 
     async def close(self) -> None:
         if self._peers is not None:
@@ -93,8 +93,9 @@ class GroupSync:
         for group in answer.groups:
             if not self._link.copies_group(group.group_id):
                 continue
-            if group.group_type in WITHOUT_OFFSETS:
-                self._left_out[WITHOUT_OFFSETS[group.group_type], "this cluster has none"].add(group.group_id)
+            kind = group.group_type.lower()  # Kafka writes it both ways
+            if kind in WITHOUT_OFFSETS:
+                self._left_out[WITHOUT_OFFSETS[kind], "this cluster has none"].add(group.group_id)
             else:
                 found.append(group.group_id)
         return found

@@ -16,9 +16,10 @@ from barnabas.client import operations
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.errors import ClientError, UnsupportedRequest
 from barnabas.errors import ErrorCode, KafkaError
+from barnabas.mirror.fetch_times import Counters, summed
 from barnabas.mirror.partition_copy import OF_FAILBACK, PartitionCopy
 from barnabas.mirror.rate_limit import RateLimit
-from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, encode
+from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, LinkTimes, PartitionStatus, encode
 from barnabas.mirror.topics import ANOTHER_ID, DELETED, id_text
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.mirroring.declared_sync import sync_declared
@@ -27,7 +28,7 @@ from barnabas.server.mirroring.source_fetcher import SourceFetcher
 from barnabas.server.mirroring.topic_sync import sync_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from barnabas.mirror.link import Link
     from barnabas.replication.leader_partition import LeaderPartition
@@ -55,6 +56,7 @@ class LinkRunner:
             client.cluster = self._client.cluster  # one client reads the metadata for all
         self._copies: dict[LeaderPartition, PartitionCopy] = {}
         self._fetchers: dict[tuple[int, int], SourceFetcher] = {}
+        self._ended = Counters()  # of fetchers that were closed
         self._refused: dict[str, tuple[str, Mapping[str, str]]] = {}  # by topic: why, and the settings that it had here then
         self._not_followed: dict[str, str] = {}
         self._error = "no answer of the source yet"
@@ -86,13 +88,14 @@ class LinkRunner:
             self.look_again()
 
     def end_transactions(self) -> None:
-        """End the open transactions of copies that are promoted and drained.
+        """End the open transactions of copies that are promoted and drained; let the starts of the others follow.
 
         Raises:
             StorageError: the disk does not take a marker.
         """
         now_ms = self._services.clock.now_ms()
         for copy in self._copies.values():
+            copy.follow_start()
             count = copy.end_transactions(now_ms)
             if count:
                 partition = copy.partition
@@ -101,13 +104,38 @@ class LinkRunner:
 
     def status(self) -> dict[str, str]:
         """The status as read-only settings of the link: one of the link, and one of each copy that this broker leads."""
-        now_ms = self._services.clock.now_ms()
         error = "the link is paused" if self.link.is_paused else self._error
         not_followed = {**self._not_followed, **self._groups.not_followed}
-        found = {LINK_STATUS: encode(LinkStatus(error, self._refused_now(), not_followed))}
-        for copy in self._copies.values():
-            found[f"{PREFIX}{copy.partition.topic}-{copy.partition.index}"] = encode(copy.status(now_ms))
+        found = {LINK_STATUS: encode(LinkStatus(error, self._refused_now(), not_followed, self.times()))}
+        for each in self.partition_statuses():
+            found[f"{PREFIX}{each.topic}-{each.partition}"] = encode(each)
         return found
+
+    def partition_statuses(self) -> Iterator[PartitionStatus]:
+        """The status of each copy that this broker leads."""
+        now_ms = self._services.clock.now_ms()
+        return (copy.status(now_ms) for copy in self._copies.values())
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the source answers and the link is not paused."""
+        return not self._error and not self.link.is_paused
+
+    @property
+    def refused_count(self) -> int:
+        return len(self._refused_now())
+
+    def counters(self) -> Counters:
+        """The counters of all fetchers since the start of the link here."""
+        found = Counters()
+        for each in (self._ended, *(fetcher.times.counters for fetcher in self._fetchers.values())):
+            found.add_all(each)
+        return found
+
+    def times(self) -> LinkTimes:
+        """Where the time of the fetchers went that have copies."""
+        now_s = self._services.clock.monotonic_ms() / 1000
+        return summed((fetcher.times for fetcher in self._fetchers.values() if any(fetcher.copies)), now_s)
 
     def _refused_now(self) -> dict[str, str]:
         """The refused topics whose settings were not set again since."""
@@ -206,16 +234,17 @@ class LinkRunner:
         for partition, copy in self._copies.items():
             topic = self._client.cluster.topics.get(copy.source_topic)
             was_deleted, copy.is_source_deleted = copy.is_source_deleted, False
-            if topic is None:
+            if copy.state in OF_FAILBACK and not copy.has_compared:
+                copy.reason = ""  # the controller looks whether it is a copy of the topic here
+            elif topic is None:
                 error = absent.get(copy.source_topic, ErrorCode.NONE)
-                if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    copy.reason = f"the source answers {error.name}" if error else "the source has no such topic"
+                if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or copy.state in OF_FAILBACK:
+                    is_absent = error in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+                    copy.reason = "the source has no such topic" if is_absent else f"the source answers {error.name}"
                     continue
                 copy.reason, copy.is_source_deleted = DELETED, True
                 if not was_deleted:
                     logger.error("event=mirror-source-topic-deleted topic=%s partition=%d", partition.topic, partition.index)
-            elif copy.state in OF_FAILBACK and not copy.has_compared:
-                copy.reason = ""  # the controller looks whether it is a copy of the topic here
             elif id_text(topic.topic_id) != partition.log.config.mirror_source_topic_id and not copy.is_stopped:
                 copy.stop(ANOTHER_ID)
                 logger.error(
@@ -238,7 +267,9 @@ class LinkRunner:
                         self._services, self._log_start_offsets, self, client, lane, leader
                     )
         for slot in [slot for slot in self._fetchers if slot[1] not in leaders]:
-            closing = self._services.loop.create_task(self._fetchers.pop(slot).close())
+            fetcher = self._fetchers.pop(slot)
+            self._ended.add_all(fetcher.times.counters)
+            closing = self._services.loop.create_task(fetcher.close())
             closing.add_done_callback(lambda _: None)
         for fetcher in self._fetchers.values():
             fetcher.wake()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.errors import ConfigError, KafkaError, StorageError
@@ -119,6 +119,16 @@ class Mirrors:
                 if self._unusable.get(name) != str(error):
                     logger.error("event=mirror-link-not-usable link=%s error=%r", name, str(error))
                 self._unusable[name] = str(error)
+
+    @property
+    def runners(self) -> Mapping[str, LinkRunner]:
+        """The links that run here, by name."""
+        return self._runners
+
+    @property
+    def unusable(self) -> Iterable[str]:
+        """The links that cannot run here."""
+        return self._unusable.keys()
 
     def status(self, link: str) -> dict[str, str]:
         """The status of a link on this broker, as read-only settings."""

@@ -34,6 +34,7 @@ from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOf
 from barnabas.server.mirroring.answer_receiver import NO_RECORDS, AnswerReceiver
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from uuid import UUID
 
     from barnabas.client.asynchronous import AsyncClient
@@ -108,8 +109,17 @@ class SourceFetcher:
         self._session = SourceSession()
         self._scanned_s = -SCAN_S
         self._answer_bytes = FIRST_FETCH_BYTES
-        self.times = FetchTimes(services.loop.time())
+        self.times = FetchTimes(services.clock.monotonic_ms() / 1000)
         self._task = services.loop.create_task(self._run(), name=f"mirror-fetcher-{lane}-of-{leader}")
+
+    @property
+    def copies(self) -> Iterator[PartitionCopy]:
+        """The copies that it fetches, or that rest."""
+        return (copy for copy, _, _ in self._copies.values())
+
+    def _now_s(self) -> float:
+        """For measurements; the loop's time is not exact within one turn."""
+        return self._services.clock.monotonic_ms() / 1000
 
     def wake(self) -> None:
         """Look for partitions to fetch."""
@@ -132,23 +142,25 @@ class SourceFetcher:
                 logger.exception("event=mirror-fetch-failed leader=%d", self._leader)
             self._session.restart()
             self._link.look_again()
-            self.times.failed(self._services.loop.time())
+            self.times.failed()
             await self._pause(pause_s, Part.ERROR)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _pause(self, seconds: float, part: Part) -> None:
         await asyncio.sleep(seconds)
-        self.times.add(part, seconds, self._services.loop.time())
+        self.times.add(part, seconds, self._now_s())
 
     async def _turn(self) -> None:
         now_s = self._services.loop.time()
         if self._awake.is_set() or now_s >= self._scanned_s + (REST_S if self._resting else SCAN_S):
             self._scan(now_s)
         if not len(self._session):
-            part = Part.TARGET if self._copies else Part.IDLE
+            is_blocked = any(copy.partition.is_under_min_isr for copy in self.copies)
+            part = Part.TARGET if is_blocked else Part.ERROR if self._resting else Part.IDLE
+            began_s = self._now_s()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._awake.wait(), REST_S if self._resting else IDLE_S)
-            self.times.add(part, self._services.loop.time() - now_s, self._services.loop.time())
+            self.times.add(part, self._now_s() - began_s, self._now_s())
             self._awake.set()
             return
         await self._fetch()
@@ -190,7 +202,6 @@ class SourceFetcher:
             await self._pause(wait_s, Part.LIMIT)
             return
         request, named = session.next_request()
-        request.max_wait_ms = int(REST_S * 1000) if self._resting else MAX_WAIT_MS
         request.min_bytes, request.max_bytes = 1, limit.most(self._answer_bytes)
         is_behind, special = False, []
         for key in session:
@@ -198,10 +209,12 @@ class SourceFetcher:
             is_behind = is_behind or copy.is_behind
             if copy.state != MIRRORING:
                 special.append(key)
+                copy.is_asked()
+        request.max_wait_ms = int(REST_S * 1000) if self._resting or special else MAX_WAIT_MS
         receiver = AnswerReceiver(services, session, self._copies)
         call = Call(request, self._leader, None if session.uses_ids else LAST_VERSION_WITH_NAMES, FIRST_VERSION)
         stream = FetchStream(receiver)
-        began_s = services.loop.time()
+        began_s = self._now_s()
         try:
             await self._client.request_streamed(call, stream)
         finally:
@@ -213,17 +226,29 @@ class SourceFetcher:
             await self._refused(ErrorCode(stream.error_code))
             return
         session.receive(stream.session_id)
-        steps = receiver.steps
-        if receiver.failure is None:
-            for key in (*named, *special):
-                if key not in steps and key in self._copies:
-                    steps[key] = self._nothing_new(self._copies[key][0], is_limited=receiver.size > 0)
-        for key, step in steps.items():
-            await self._follow(key, step)
+        await self._after_answer(receiver, (*named, *special))
         if receiver.failure is not None:
             raise receiver.failure
         if stream.throttle_ms > 0:
             await self._pause(stream.throttle_ms / 1000, Part.LIMIT)
+
+    async def _after_answer(self, receiver: AnswerReceiver, expected: Sequence[Key]) -> None:
+        """Do the next step of each partition.
+
+        Args:
+            expected: partitions that must learn of the answer, also if it leaves them out.
+        """
+        steps = receiver.steps
+        if receiver.failure is None:
+            for key in expected:
+                if key not in steps and key in self._copies:
+                    steps[key] = self._nothing_new(self._copies[key][0], is_limited=receiver.size > 0)
+        now_ms = self._services.clock.now_ms()
+        for key in self._session:
+            if key not in steps:
+                self._copies[key][0].heard(now_ms)
+        for key, step in steps.items():
+            await self._follow(key, step)
 
     async def _refused(self, error: ErrorCode) -> None:
         """The source has answered with an error."""
@@ -232,7 +257,7 @@ class SourceFetcher:
             logger.info("event=mirror-fetch-session-ended leader=%d error_code=%s", self._leader, error.name)
             return
         logger.info("event=mirror-fetch-refused leader=%d error_code=%s", self._leader, error.name)
-        self.times.failed(self._services.loop.time())
+        self.times.failed()
         self._link.look_again()
         await self._pause(REST_S, Part.ERROR)
 
@@ -247,6 +272,8 @@ class SourceFetcher:
         try:
             if step is Step.ASK_RANGE:
                 step = await self._ask_range(copy)
+                if step is Step.WAIT:  # as in `_cut`: before a log starts again elsewhere, its start must be written
+                    await self._log_start_offsets.keep([copy.partition.log])
             if step is Step.CUT:
                 step = await self._cut(copy)
             if copy.is_at_source_end:
@@ -261,7 +288,7 @@ class SourceFetcher:
         if step in {Step.FIND_LEADER, Step.WAIT}:
             self._resting[copy] = self._services.loop.time() + REST_S
         if step is Step.FIND_LEADER:
-            self.times.failed(self._services.loop.time())
+            self.times.failed()
             self._link.look_again()
         if step is Step.STOP and key in self._session:
             partition = copy.partition
@@ -270,7 +297,7 @@ class SourceFetcher:
 
     def _measure(self, receiver: AnswerReceiver, began_s: float, *, is_behind: bool) -> None:
         """Note where the time of an answer went, and choose the size of the next one."""
-        now_s = self._services.loop.time()
+        now_s = self._now_s()
         first_s = receiver.first_byte_s or now_s
         if is_behind:
             self.times.waited(first_s - began_s, now_s)

@@ -73,7 +73,7 @@ def _is_jsonb(cast: exp.Cast) -> bool:
 
 
 def canonical(text: str) -> str:
-    """The text of a document of jsonb, whose keys are in Postgres' order, so that equal documents have equal texts. Any other text stays."""
+    """The text of a document of jsonb with its keys in Postgres' order, so that equal documents have equal texts. Any other text stays."""
     try:
         found = json.loads(text, parse_float=Number, parse_int=Number, parse_constant=_refuse_constant)
         return _written(found)
@@ -212,7 +212,11 @@ def _build(node: Any) -> None:
         made = [_texts(each) for each in arguments]
         node.replace(_call("__json_pairs", *made))
     elif name == "jsonb_insert" and len(arguments) in (3, 4):
-        steps = array_of(arguments[1].name) if isinstance(arguments[1], exp.Literal) else [each.name for each in arguments[1].expressions]
+        steps = (
+            array_of(arguments[1].name)
+            if isinstance(arguments[1], exp.Literal)
+            else [each.name for each in arguments[1].expressions]
+        )
         if len(arguments) == 4 and arguments[3].sql().upper() == "TRUE" and steps:
             last = str(steps[-1])
             steps = [*steps[:-1], str(int(last) + 1)] if last.isdigit() else steps
@@ -267,7 +271,9 @@ def _read_whole(table: Any, alias: str, column: str) -> None:
     select = table.find_ancestor(exp.Select)
     for each in list(select.find_all(exp.Column)) if select is not None else []:
         if not each.table and each.name.lower() == alias.lower() and isinstance(each.this, exp.Identifier):
-            made: Any = exp.column(exp.to_identifier(column, quoted=True), table=exp.to_identifier(alias, quoted=each.this.quoted))
+            made: Any = exp.column(
+                exp.to_identifier(column, quoted=True), table=exp.to_identifier(alias, quoted=each.this.quoted)
+            )
             if isinstance(each.parent, exp.Select) and each.arg_key == "expressions":
                 made = exp.alias_(made, alias, quoted=True)
             each.replace(made)
@@ -283,9 +289,10 @@ def _give_records(node: Any, table: Any, *, is_set: bool) -> None:
     items: list[Any] = []
     for each in wanted:
         path = exp.Literal.string("/" + each.name.replace("~", "~0").replace("/", "~1"))
-        is_text = not (each.kind.expressions or str(each.kind.this.value) in ("JSON", "JSONB", "ARRAY", "STRUCT"))
+        kind: Any = each.args["kind"]
+        is_text = not (kind.expressions or str(kind.this.value) in ("JSON", "JSONB", "ARRAY", "STRUCT"))
         value = _call("json_extract_string" if is_text else "json_extract", row.copy(), path)
-        items.append(exp.alias_(exp.Cast(this=value, to=each.kind.copy()), each.name, quoted=True))
+        items.append(exp.alias_(exp.Cast(this=value, to=kind.copy()), each.name, quoted=True))
     source = _call("__json_items", node.expressions[0].copy()) if is_set else _json(node.expressions[0])
     inner = exp.Subquery(this=exp.select(exp.alias_(source, "e")), alias=exp.TableAlias(this=exp.to_identifier("x")))
     lateral = exp.Subquery(this=exp.select(*items).from_(inner), alias=exp.TableAlias(this=alias.this.copy()))

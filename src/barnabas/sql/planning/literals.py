@@ -112,7 +112,9 @@ def _read(node: Any, literal: Any) -> None:
     elif word == "BOOLEAN":
         lower = text.lower()
         known = {"yes": "true", "no": "false", "on": "true", "off": "false", "of": "false"}
-        whole = next((each for each in known if lower and each.startswith(lower) and len(lower) >= (2 if each[0] == "o" else 1)), "")
+        whole = next(
+            (each for each in known if lower and each.startswith(lower) and len(lower) >= (2 if each[0] == "o" else 1)), ""
+        )
         node.set("this", exp.Literal.string(known.get(whole, text)))
     elif word in _MOMENTS:
         day = _DAYS.get(text.lower())

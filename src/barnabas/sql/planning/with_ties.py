@@ -23,7 +23,9 @@ def _replace(select: Any, fetch: Any) -> None:
     if order is None:
         raise SqlError(SYNTAX_ERROR, "WITH TIES cannot be specified without ORDER BY clause")
     if not isinstance(select, exp.Select) or select.args.get("distinct") is not None:
-        raise SqlError(NOT_SUPPORTED, "WITH TIES behind DISTINCT or a set operation is not supported", hint="select from it in FROM")
+        raise SqlError(
+            NOT_SUPPORTED, "WITH TIES behind DISTINCT or a set operation is not supported", hint="select from it in FROM"
+        )
     keys = exp.Order(expressions=[_key(each, select) for each in order.expressions])
     offset = select.args.get("offset")
     last: Any = fetch.args.get("count") or exp.convert(1)

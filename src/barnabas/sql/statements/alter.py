@@ -297,7 +297,9 @@ def comment(session: Host, statement: Statement, _: Any) -> Ready:
     """COMMENT ON TABLE | COLUMN name IS 'text' | NULL."""
     is_removed = statement.word(len(statement.tokens) - 1) == "NULL"  # sqlglot takes only texts
     tokens = [*statement.tokens[:-1], *tokens_of("''")] if is_removed else statement.tokens
-    tree = parse(Statement(statement.text, [each for at, each in enumerate(tokens) if at != 2 or statement.word(2) != "MATERIALIZED"]))
+    tree = parse(
+        Statement(statement.text, [each for at, each in enumerate(tokens) if at != 2 or statement.word(2) != "MATERIALIZED"])
+    )
     kind = str(tree.args.get("kind", "")).upper() if isinstance(tree, exp.Comment) else ""
     if kind not in (*_COMMENTED, "COLUMN"):
         raise not_supported(

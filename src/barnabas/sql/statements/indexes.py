@@ -185,7 +185,9 @@ def rename_index(session: Host, statement: Statement) -> Ready:
     at = 4 if (statement.word(2), statement.word(3)) == ("IF", "EXISTS") else 2
     old, at = name_at(statement, at)
     if (statement.word(at), statement.word(at + 1)) != ("RENAME", "TO"):
-        raise not_supported("this form of ALTER INDEX is not supported", statement.position(at), "ALTER INDEX name RENAME TO name")
+        raise not_supported(
+            "this form of ALTER INDEX is not supported", statement.position(at), "ALTER INDEX name RENAME TO name"
+        )
     new, end = name_at(statement, at + 2)
     if end < len(statement.tokens):
         raise syntax_error(f'syntax error at or near "{statement.tokens[end].text}"', statement.position(end))

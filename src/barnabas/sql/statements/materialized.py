@@ -46,7 +46,13 @@ from barnabas.sql.writing.records import records_of
 LEFT_S = 30.0  # a definition without a job that is older was left by a server that was killed
 FORM = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (topic = …, partitions = …)] AS query [EMIT FINAL]"
 TAKES = ("topic", "format", "partitions", "replicas")
-TUNING = ("parallelism", "backfill_parallelism", "source_rate_limit", "backfill_rate_limit", "streaming_rate_limit")  # without effect
+TUNING = (
+    "parallelism",
+    "backfill_parallelism",
+    "source_rate_limit",
+    "backfill_rate_limit",
+    "streaming_rate_limit",
+)  # without effect
 FORMATS = ("json", *REGISTERED)
 
 

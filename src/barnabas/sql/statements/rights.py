@@ -43,7 +43,9 @@ def tuning(session: Host, statement: Statement) -> Ready | None:
     words = [statement.word(at) for at in range(len(statement.tokens))]
     if words[1] == "SYSTEM":
         name = " ".join(words[2:4]).lower()
-        told = Notice(f"ALTER SYSTEM has no effect: {name}", "WARNING", "01000", "`barnabas config` changes the settings of brokers")
+        told = Notice(
+            f"ALTER SYSTEM has no effect: {name}", "WARNING", "01000", "`barnabas config` changes the settings of brokers"
+        )
         return done(statement.text, "ALTER SYSTEM", lambda: session.notify(told))
     at = next((at for at in range(3, len(words) - 1) if words[at] == "SET" and words[at + 1] in _TUNING), None)
     if at is None or words[1] not in _WITH_COLUMNS:
