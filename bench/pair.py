@@ -20,6 +20,8 @@ from bench.connect.page import CAPTURE_RESULTS, render_capture
 from bench.connect.page import RESULTS as CONNECT_RESULTS
 from bench.connect.page import render as render_connect
 from bench.meter import Meter
+from bench.mirror.page import RESULTS as MIRROR_RESULTS
+from bench.mirror.page import render as render_mirror
 from bench.nexmark.page import RESULTS as NEXMARK_RESULTS
 from bench.nexmark.page import render as render_nexmark
 from bench.quota import RESULTS as QUOTA_RESULTS
@@ -55,6 +57,7 @@ PARTS = (
     (NEXMARK_RESULTS, render_nexmark),
     (CONNECT_RESULTS, render_connect),
     (CAPTURE_RESULTS, render_capture),
+    (MIRROR_RESULTS, render_mirror),
 )  # the page shows only the parts that have results
 IDLE, LOADED = "idle-memory", "loaded-memory"
 PROCESS_CASES = {

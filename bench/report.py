@@ -44,6 +44,7 @@ when](guides/performance.md).
 | transactions, TLS, quotas | [transactions](#transactions), [TLS](#tls), [quotas](#quotas) |
 | schema registry | [schema registry](#schema-registry) |
 | topics as tables, SQL | [tables](#topics-as-tables), [SQL](#sql) |
+| copies in another cluster | [mirror links](#mirror-links) |
 | storage, Spark | [storage and compaction](#storage-at-work), [Spark](spark.md#speed) |
 | RabbitMQ, ActiveMQ, NATS, Redis | [beside other systems](#beside-other-systems) |
 

@@ -82,12 +82,19 @@ class Server(Protocol):
 
 
 class Barnabas:
-    """A broker, started with `barnabas broker start` as by a user."""
+    """A broker, started with `barnabas broker start` as by a user.
+
+    Args:
+        host: the address of its listener.
+        inside: words before the command, such as those that run it in a network namespace.
+        settings: in addition to `CONFIG`.
+    """
 
     name = "barnabas"
 
-    def __init__(self) -> None:
-        self.address = ("127.0.0.1", 0)
+    def __init__(self, host: str = "127.0.0.1", inside: Sequence[str] = (), settings: Mapping[str, str] | None = None) -> None:
+        self.address = (host, 0)
+        self._inside, self._more = inside, settings or {}
         self.ready_after_s = 0.0
         self._folder: Path | None = None
         self._process: Child[bytes] | None = None
@@ -102,13 +109,17 @@ class Barnabas:
         assert self._folder is not None
         return self._folder / "data"
 
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.address[0]}:{self.address[1]}"
+
     def _settings(self, port: int) -> dict[str, str]:
-        return {**CONFIG, "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
+        return {**CONFIG, "listeners": f"PLAINTEXT://{self.address[0]}:{port}", **self._more}
 
     def __enter__(self) -> Self:
         self._folder = Path(tempfile.mkdtemp(prefix="barnabas-bench-"))
-        self.address = ("127.0.0.1", free_ports(1)[0])
-        command = [sys.executable, "-m", "barnabas.cli", "broker", "start"]
+        self.address = (self.address[0], free_ports(1)[0])
+        command = [*self._inside, sys.executable, "-m", "barnabas.cli", "broker", "start"]
         command += [f"--config={key}={value}" for key, value in self._settings(self.address[1]).items()]
         environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
         _compile_source()

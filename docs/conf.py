@@ -55,6 +55,7 @@ CONTENTS: dict[str, list[str]] = {
     "Run brokers": [
         "docs/guides/operations",
         "docs/guides/mirroring",
+        "docs/guides/failover",
         "docs/guides/services",
         "docs/guides/cluster",
         "docs/security",

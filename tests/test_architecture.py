@@ -61,6 +61,8 @@ HOMES = {  # libraries that only these modules may import
         "protocol/records/encode_kernels.py",
         "protocol/records/pointers.py",
         "storage/compaction/kernels.py",
+        "connect/converters/json_kernels.py",
+        "connect/plugins/postgres_capture/kernels.py",
         "tables/kernels/",
     ),
     "obstore": ("connect/plugins/files/",),

@@ -107,6 +107,7 @@ OTHERS: Mapping[str, tuple[str, Run]] = {
     "nexmark": ("the queries of Nexmark as views, beside Spark alone", _of_service("nexmark")),
     "connect": ("connectors, beside Kafka Connect", _of_service("connect")),
     "capture": ("change capture of PostgreSQL, beside Debezium", _of_service("connect.capture")),
+    "mirror": ("copies in another cluster, beside MirrorMaker 2", _of_service("mirror")),
     "incremental": ("steps of the flow that keeps a view", _of_service("incremental")),
     "spark": ("rows into and out of Spark", _spark),
 }

@@ -6,12 +6,19 @@ They are for kernels: numba and the code that it compiled take half a second to 
 from __future__ import annotations
 
 import sys
+import threading
 from importlib import import_module
 from typing import Any
 
+_IMPORTING = threading.RLock()
+
 
 class LazyModule:
-    """Stands for a module. `import_module` holds the module's lock, so threads may use it at once."""
+    """Stands for a module. Threads may use it at once.
+
+    One lock is held for the imports of all of them. numba has a lock of its own for what it loads, and takes the locks of modules within
+    it. So two threads that import different kernels could wait for each other without end.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -19,7 +26,8 @@ class LazyModule:
 
     def __getattr__(self, attribute: str) -> Any:
         if self._module is None:
-            self._module = import_module(self._name)
+            with _IMPORTING:
+                self._module = import_module(self._name)
         return getattr(self._module, attribute)
 
 

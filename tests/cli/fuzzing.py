@@ -59,7 +59,7 @@ ALSO = {
     "barnabas connect start": ("-X", "kafkastore.init.timeout.ms=300", "--listener=http://127.0.0.1:0"),
     "barnabas connect standalone": ("-X", "kafkastore.init.timeout.ms=300", "--listener=http://127.0.0.1:0"),
     "barnabas engine start": ("-X", "kafkastore.init.timeout.ms=300", "--listener=http://127.0.0.1:0"),
-    "barnabas mirror promote": ("--all",),
+    "barnabas mirror promote": ("--all",), "barnabas mirror failback": ("--all",),
     "barnabas quota remove": ("--default", "user"), "barnabas quota describe": ("--default", "user"),
 }  # fmt: skip
 # At a broker these run until they are stopped, if nothing is wrong.

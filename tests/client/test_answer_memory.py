@@ -22,7 +22,7 @@ class Receiver:
     async def receive(self, *bodies: bytes) -> list[memoryview]:
         """Receive the frames one after the other; returns the delivered answers."""
         waiting = [asyncio.get_running_loop().create_future() for _ in bodies]
-        self._connection._waiting.extend((each, 0.0) for each in waiting)
+        self._connection._waiting.extend((each, 0.0, None) for each in waiting)
         data = b"".join(pack(">i", len(body)) + body for body in bodies)
         while data:
             buffer = self._connection.get_buffer(-1)

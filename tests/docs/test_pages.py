@@ -26,6 +26,7 @@ PAGES = [
     "docs/guides/connect-dlt.md",
     "docs/guides/functions.md",
     "docs/guides/jobs.md",
+    "docs/guides/failover.md",
     "docs/guides/mirroring.md",
     "docs/guides/moving-from-kafka.md",
     "docs/guides/old-clients.md",

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.partition_copy import PartitionCopy, SourceAnswer, Step
@@ -13,6 +15,7 @@ from barnabas.protocol.records.batch import build_batch, split_batches
 from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.storage.files import OsFiles
 from barnabas.storage.log import Log
+from barnabas.storage.log.appender import LogAppender
 from barnabas.storage.markers import marker_batch
 from barnabas.storage.mirror_appender import MirrorAppender
 
@@ -62,7 +65,11 @@ class Pair:
         self.source.append_own(batch, NOW_MS, ending)
 
     def round(self, max_bytes: int = 2**20) -> Step:
-        """One fetch; returns the step after it."""
+        """One fetch; returns the step after it. The broker has written its checkpoints before."""
+        truncator = self.target.log.truncator
+        truncator.start_written(truncator.start_mark)
+        assert self.copy.wants_records or not self.copy.is_drained
+        self.copy.is_asked()
         asked = self.copy.position
         step = self.copy.receive(asked, self.answer(asked, max_bytes), NOW_MS)
         if step is Step.TAKE:
@@ -70,16 +77,50 @@ class Pair:
                 pass
         elif step is Step.ASK_RANGE:
             step = self.copy.receive_range(self.source.log.log_start_offset, self.source.high_watermark)
+        if step is Step.CUT:
+            self.cut()
         return step
 
+    def cut(self) -> int:
+        """Write the checkpoints, plan the cut, do it, and write the checkpoints again, as the fetcher does."""
+        log = self.target.log
+        if not self.copy.may_cut():
+            log.truncator.start_written(log.truncator.start_mark)
+        rewind = self.copy.plan_cut()
+        if rewind is not None:
+            rewind.run()
+        count = self.copy.cut(rewind)
+        log.truncator.start_written(log.truncator.start_mark)
+        return count
+
+    def set_state(self, state: str) -> None:
+        """Change the setting mirror.state of the topic here."""
+        self.target.update_config(replace(self.target.log.config, mirror_state=state))
+
+    def write_here(self, *values: bytes, producer_id: int = -1, sequence: int = -1, transactional: bool = False) -> None:
+        """Write to the target, as clients did before it became a copy."""
+        log, first = self.target.log, self.target.log.log_end_offset
+        fields: dict[str, Any] = {}
+        if producer_id >= 0:
+            fields = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
+        made = build_batch([(None, value) for value in values], timestamp_ms=NOW_MS, transactional=transactional, **fields)
+        LogAppender(log).append_as_leader(bytearray(made), leader_epoch=self.target.leader_epoch, now_ms=NOW_MS)
+        self.target.took_over(first, len(made))
+
+    def begin_epoch(self) -> None:
+        """The leader here gets its next epoch."""
+        self.target.leader_epoch += 1
+
     def answer(self, asked: int, max_bytes: int = 2**20) -> SourceAnswer:
+        """The source's answer to a fetch, as a broker gives it to a consumer that tells the epoch of its last batch."""
         log = self.source.log
         try:
+            has_diverged = self.source.diverging_epoch(self.copy.source_epoch, asked) is not None
             region = self.source.read(asked, max_bytes, minimum_one=True)
         except KafkaError as error:
             return SourceAnswer(error.code, -1, -1, b"")
         data = b"" if region is None else log.files.pread(region.fileno, region.size, region.position)
-        return SourceAnswer(ErrorCode.NONE, self.source.high_watermark, log.log_start_offset, data)
+        return SourceAnswer(ErrorCode.NONE, self.source.high_watermark, log.log_start_offset, data, has_diverged)
 
     def rounds(self, most: int = 20) -> None:
         """Fetch until the copy has everything."""
@@ -95,6 +136,10 @@ class Pair:
         found = [f"{at}: {theirs.get(at)!r} became {ours.get(at)!r}" for at in sorted(theirs.keys() | ours.keys())
                  if theirs.get(at) != ours.get(at)]  # fmt: skip
         return found
+
+    def restart_source(self) -> None:
+        """Another broker leads the source, in the next epoch, with the same log."""
+        self.source = LeaderPartition(self.source.log, leader_id=3, leader_epoch=self.source.leader_epoch + 1)
 
     def restart_copy(self) -> None:
         """Another broker leads the copy: the log is the same, what the leader knew is gone."""

@@ -74,6 +74,20 @@ def test_the_start_follows_that_of_the_source(pair: Pair) -> None:
     assert pair.target.log.log_start_offset == 2
 
 
+def test_the_start_follows_once_the_records_before_it_are_replicated(pair: Pair) -> None:
+    """The source tells its start once: a fetch session leaves out partitions without news."""
+    for value in (b"a", b"b", b"c"):
+        pair.write(value)
+    pair.rounds()
+    pair.target.high_watermark = 1
+    pair.source.log.truncator.delete_records_before(2)
+    pair.round()
+    assert pair.target.log.log_start_offset == 1
+    pair.target.high_watermark = 3
+    pair.copy.follow_start()
+    assert pair.target.log.log_start_offset == 2
+
+
 def test_a_copy_begins_where_the_source_begins(pair: Pair) -> None:
     for value in (b"a", b"b", b"c"):
         pair.write(value)
@@ -116,6 +130,60 @@ def test_a_copy_goes_on_after_another_broker_leads_it(pair: Pair) -> None:
     assert pair.target.log.epoch_entries == [(2, 0), (3, 2)]
 
 
+def test_one_answer_may_have_batches_of_several_leader_epochs(pair: Pair) -> None:
+    """The next fetch names the epoch of the last of them; with that of the first, the source would see records that it never had."""
+    pair.write(b"a")
+    pair.restart_source()
+    pair.write(b"b")
+    pair.write(b"c")
+    pair.round()
+    assert pair.copy.source_epoch == pair.source.leader_epoch
+    pair.restart_source()
+    pair.write(b"d")
+    pair.rounds()
+    assert pair.differences() == []
+
+
+def test_a_source_that_deleted_records_in_later_epochs_does_not_stop_the_copy(pair: Pair) -> None:
+    pair.write(b"a")
+    pair.rounds()
+    for value in (b"b", b"c"):
+        pair.restart_source()
+        pair.write(value)
+    pair.source.log.truncator.delete_records_before(2)
+    pair.rounds()
+    pair.source.log.truncator.delete_records_before(3)
+    pair.rounds()
+    assert (pair.target.log.log_start_offset, pair.target.log.log_end_offset) == (3, 3)
+
+
+def test_a_transaction_whose_marker_was_deleted_before_it_was_copied_holds_no_reader_back(pair: Pair) -> None:
+    pair.write(b"a", producer_id=9, sequence=0, transactional=True)
+    pair.rounds()
+    pair.end(9, commit=True)
+    pair.write(b"b")
+    pair.source.log.truncator.delete_records_before(2)
+    pair.rounds()
+    pair.round()
+    assert pair.target.last_stable_offset == 3
+    assert pair.copy.status(NOW_MS).state == "mirroring"
+
+
+def test_a_transaction_with_records_past_the_start_stays_open(pair: Pair) -> None:
+    pair.write(b"a", producer_id=9, sequence=0, transactional=True)
+    pair.write(b"b", producer_id=9, sequence=1, transactional=True)
+    pair.write(b"c")
+    pair.rounds()
+    pair.source.log.truncator.delete_records_before(1)
+    pair.rounds()
+    pair.round()
+    assert pair.target.last_stable_offset == 1
+    pair.end(9, commit=False)
+    pair.rounds()
+    assert pair.target.last_stable_offset == 4
+    assert [each.producer_id for each in pair.target.log.reader.aborted_transactions(0, 4)] == [9]
+
+
 def test_a_source_with_other_records_stops_the_copy(pair: Pair) -> None:
     pair.write(b"a", b"b")
     pair.rounds()
@@ -125,6 +193,10 @@ def test_a_source_with_other_records_stops_the_copy(pair: Pair) -> None:
     pair.restart_copy()
     assert pair.round() is Step.STOP
     assert pair.copy.reason == "the source has other records at offset 1"
+    assert pair.copy.wants_records  # to find out from where on
+    for _ in range(3):
+        pair.round()
+    assert pair.copy.reason.endswith("; the source does not have 2 offsets here, from 0 on")
     assert not pair.copy.wants_records
     assert pair.target.log.log_end_offset == 2  # nothing is cut
 
@@ -203,6 +275,7 @@ WRITES = st.lists(
         st.tuples(st.just("delete"), st.integers(0, 5)),
         st.tuples(st.just("fetch"), st.sampled_from([1, 200, 2**20])),
         st.tuples(st.just("elect"), st.none()),
+        st.tuples(st.just("elect in the source"), st.none()),
     ),
     max_size=40,
 )
@@ -225,11 +298,27 @@ def test_whatever_happens_the_copy_becomes_equal(tmp_path_factory: pytest.TempPa
             log.truncator.delete_records_before(min(log.log_start_offset + number, pair.source.high_watermark))
         elif step == "fetch":
             pair.round(number)
-        else:
+        elif step == "elect":
             pair.restart_copy()
+        else:
+            pair.restart_source()
     pair.rounds()
     pair.round()
+    assert pair.copy.reason == ""
     assert pair.target.log.log_start_offset == pair.source.log.log_start_offset
     assert pair.target.last_stable_offset == pair.source.last_stable_offset
     assert pair.differences() == []
     pair.close()
+
+
+def test_an_answer_without_room_for_a_partition_shows_nothing_about_it(pair: Pair) -> None:
+    """Records of other partitions may fill an answer. That the last batch is missing then does not mean that the source has removed it."""
+    pair.write(b"a")
+    pair.write(b"b")
+    pair.rounds()
+    pair.restart_copy()
+    empty = pair.answer(1)._replace(records=b"", is_limited=True)
+    assert pair.copy.receive(1, empty, NOW_MS) is Step.FETCH
+    assert pair.copy.position == 1  # the last batch is still to be compared
+    assert pair.round() is Step.FETCH
+    assert pair.copy.position == 2

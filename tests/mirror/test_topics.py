@@ -9,10 +9,11 @@ from uuid import UUID
 import pytest
 
 from barnabas.cluster.metadata.image import MetadataDelta, MetadataImage, PartitionState, Topic
-from barnabas.config.settings import check_link, check_mirror
+from barnabas.config.mirror_settings import check_mirror
+from barnabas.config.settings import check_link
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.link import Link
-from barnabas.mirror.topics import ANOTHER_ID, SourceTopic, changed_settings, plan, settings_for_copy
+from barnabas.mirror.topics import ANOTHER_ID, SourceTopic, changed_settings, loop, plan, provenance, settings_for_copy
 from barnabas.protocol.values import ResourceType
 
 COPY = {"mirror.link": "eu", "mirror.source.topic.id": "id"}
@@ -100,6 +101,9 @@ def test_a_link_with_wrong_settings_is_refused(settings: dict[str, str], reason:
     assert refused.value.code is ErrorCode.INVALID_CONFIG
 
 
+INSPECTING = {"mirror.link": "link", "mirror.state": "inspecting"}
+COMPARING = {**COPY, "mirror.state": "comparing", "mirror.lost.topic": "t"}
+TRUNCATING = {**COMPARING, "mirror.state": "truncating"}
 PROMOTING = {**COPY, "mirror.state": "promoting"}
 
 
@@ -114,6 +118,19 @@ PROMOTING = {**COPY, "mirror.state": "promoting"}
         (PROMOTING, {}),
         (PROMOTING, COPY),
         ({"mirror.producer.id.end": "5"}, {}),
+        ({}, {"mirror.link": "link"}),
+        ({}, {"mirror.link": "link", "mirror.state": "comparing"}),  # without a topic for what is cut off
+        ({}, {"mirror.link": "link", "mirror.state": "truncating", "mirror.lost.topic": "t"}),
+        ({}, {"mirror.link": "link", "mirror.state": "inspecting", "mirror.source.topic.id": "x"}),
+        (INSPECTING, {"mirror.state": "inspecting"}),
+        (INSPECTING, {**INSPECTING, "mirror.state": "truncating"}),
+        (INSPECTING, {**INSPECTING, "mirror.source.topic.id": "x"}),
+        (COMPARING, {}),
+        (COMPARING, COPY),
+        (COMPARING, {**COMPARING, "mirror.state": "inspecting"}),
+        (TRUNCATING, {}),
+        (TRUNCATING, {**TRUNCATING, "mirror.state": "promoting-now"}),
+        (PROMOTING, {**COPY, "mirror.state": "comparing", "mirror.lost.topic": "t"}),
     ],
 )
 def test_mirror_settings_change_only_on_their_way(before: dict[str, str], after: dict[str, str]) -> None:
@@ -129,7 +146,52 @@ def test_mirror_settings_change_only_on_their_way(before: dict[str, str], after:
         (COPY, PROMOTING),
         (PROMOTING, {**COPY, "mirror.state": "promoting-now"}),
         (PROMOTING, {"mirror.producer.id.end": "5"}),
+        ({}, INSPECTING),
+        ({"mirror.producer.id.end": "5"}, {"mirror.producer.id.end": "5", **INSPECTING}),
+        (INSPECTING, {}),
+        (INSPECTING, {**INSPECTING, "mirror.state": "comparing", "mirror.lost.topic": "t"}),
+        (COMPARING, TRUNCATING),
+        (COMPARING, {**COMPARING, "mirror.state": "promoting-now"}),
+        (COPY, {**COPY, "mirror.state": "comparing", "mirror.lost.topic": "t"}),
+        (TRUNCATING, {**COPY, "mirror.lost.topic": "t"}),
+        (TRUNCATING, COMPARING),
     ],
 )
-def test_a_promotion_goes_its_way(before: dict[str, str], after: dict[str, str]) -> None:
+def test_promotions_and_failbacks_go_their_way(before: dict[str, str], after: dict[str, str]) -> None:
     check_mirror(before, after)
+
+
+# Other names, and circles
+
+
+def named(*names: str, prefix: str = "b.") -> dict[str, SourceTopic]:
+    return {prefix + name: SourceTopic(prefix + name, "id", 1, name) for name in names}
+
+
+def test_copies_have_the_names_of_the_source_after_the_prefix() -> None:
+    found = plan(link(topics="orders", cluster_link_prefix="b."), named("orders", "b.orders"), image(orders={}))
+    assert [(topic.name, topic.theirs) for topic in found.create] == [("b.orders", "orders")]
+    assert found.refused == {}
+
+
+def test_a_copy_names_all_clusters_of_its_records() -> None:
+    (topic,) = named("a.orders").values()
+    first = provenance(topic, {}, "A")
+    assert first == {"mirror.source.topic": "a.orders", "mirror.source.cluster.ids": "A", "mirror.source.topic.id": "id"}
+    assert provenance(topic, first, "B")["mirror.source.cluster.ids"] == "B,A"
+    assert "mirror.source.cluster.ids" not in provenance(topic, {}, "")
+
+
+def test_records_of_this_cluster_are_not_copied_back() -> None:
+    theirs = {"mirror.link": "eu", "mirror.source.cluster.ids": "B,A"}
+    assert loop(theirs, "C") is None
+    for cluster in ("A", "B"):
+        reason = loop(theirs, cluster)
+        assert reason is not None
+        assert "a copy of one of this cluster, by the mirror link eu there" in reason
+
+
+@pytest.mark.parametrize("prefix", ["a/b", "__", "x" * 101, "ä."])
+def test_a_prefix_is_the_beginning_of_a_topic_s_name(prefix: str) -> None:
+    with pytest.raises(KafkaError, match=r"cluster\.link\.prefix"):
+        check_link({"bootstrap.servers": "h:1", "cluster.link.prefix": prefix})

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from barnabas.errors import ErrorCode
-from barnabas.security.scram import Credential, salted, unknown
+from barnabas.security import users
+from barnabas.security.scram import Credential, credential_of, salted, unknown
 from barnabas.security.users import SECRET, Deletion, Patterns, Upsertion, alter, describe, find_credential
 
 SALT = b"salt"
@@ -109,3 +110,26 @@ def test_what_cannot_be_described() -> None:
         ("bob", ErrorCode.RESOURCE_NOT_FOUND),
         (SECRET, ErrorCode.RESOURCE_NOT_FOUND),
     ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"iterations": 1},
+        {"iterations": 10**9},
+        {"iterations": "4096"},
+        {"salt": ""},
+        {"salt": "AAAA" * 1000},
+        {"stored_key": "AAAA"},
+        {"server_key": None},
+        {"more": 1},
+    ],
+)
+def test_a_user_from_elsewhere_is_checked(change: dict[str, Any]) -> None:
+    good = users.encode(credential_of("SCRAM-SHA-256", "p", b"salt", 4096))
+    assert users.is_stored_user({"SCRAM-SHA-256": good})
+    assert not users.is_stored_user({"SCRAM-SHA-256": {**good, **change}})
+    assert not users.is_stored_user({"SCRAM-SHA-512": good})
+    assert not users.is_stored_user({"SCRAM-MD5": good})
+    assert not users.is_stored_user({})
+    assert not users.is_stored_user(None)

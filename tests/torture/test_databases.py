@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.torture.databases.rounds import torture
+from tests.torture.databases.rounds import DATABASES, torture
 
 
 @pytest.mark.timeout(400)
-def test_tables_and_topics_become_equal_whatever_is_killed() -> None:
-    assert [each.number for each in torture(rounds=2, seed=2)] == [1, 2]
+@pytest.mark.parametrize("database", DATABASES)
+def test_tables_and_topics_become_equal_whatever_is_killed(database: str) -> None:
+    assert [each.number for each in torture(rounds=2, seed=2, database=database)] == [1, 2]

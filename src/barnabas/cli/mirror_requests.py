@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec import Struct, field
 
@@ -12,14 +12,23 @@ from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.errors import Failure, code_name
 from barnabas.cli.resources import Change, Operation, alter_settings
 from barnabas.cli.wire import Wire
+from barnabas.config.mirror_settings import (
+    MIRROR_PRODUCER_ID_END,
+    MIRROR_PROMOTED_ENDS,
+    MIRROR_PROMOTED_TOPIC_ID,
+    MIRROR_SOURCE_TOPIC_ID,
+    OF_LINK,
+)
 from barnabas.error_codes import ErrorCode
-from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, PartitionStatus, decode_link, decode_partition
+from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, LinkTimes, PartitionStatus, decode_link, decode_partition
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.values import ResourceType
 
-LOOK_AGAIN_S = 0.2
+LOOK_AGAIN_S = 0.05
+# Producers of the source may go on here with ids that no copy has yet, and those of this cluster may go on at the source after a failback.
+PRODUCER_ID_MARGIN = 1_000_000
 READY = "ready"
 
 
@@ -30,7 +39,13 @@ class LinkView(Struct):
     settings: dict[str, str | None]
     errors: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
+    not_followed: dict[str, str] = field(default_factory=dict)
     partitions: list[PartitionStatus] = field(default_factory=list)
+    times: list[LinkTimes] = field(default_factory=list)
+
+    @property
+    def is_paused(self) -> bool:
+        return self.settings.get("paused") == "true"
 
     @property
     def topics(self) -> list[str]:
@@ -67,6 +82,8 @@ def _add(found: LinkView, values: Mapping[str, str | None]) -> None:
             if link.error and link.error not in found.errors:
                 found.errors.append(link.error)
             found.refused.update(link.refused)
+            found.not_followed.update(link.not_followed)
+            found.times.append(link.times)
         elif key.startswith(PREFIX):
             found.partitions.append(decode_partition(value or ""))
         else:
@@ -127,6 +144,15 @@ def _partition_counts(wire: Wire, topics: Sequence[str]) -> dict[str, int]:
     return {topic.name: len(topic.partitions) for topic in answer.topics}
 
 
+def _setting(wire: Wire, topic: str, key: str) -> str | None:
+    """A setting of a topic; None if it has none of this name."""
+    resource = DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configuration_keys=[key])
+    (result,) = wire.request(DescribeConfigsRequest(resources=[resource])).results
+    if result.error_code:
+        raise Failure(f"topic {topic}: {result.error_message or code_name(result.error_code)}")
+    return next((item.value for item in result.configs if item.name == key), None)
+
+
 def finish_promotion(brokers: Brokers, name: str, partitions: Sequence[PartitionStatus], wait_s: float) -> None:
     """Open topics for writers, and wait until all leaders accept them. Producers get ids from now on that no record of the copies has.
 
@@ -134,15 +160,18 @@ def finish_promotion(brokers: Brokers, name: str, partitions: Sequence[Partition
         Failure: a leader does not know of the change in time.
     """
     ends: dict[str, int] = {}
+    copied: dict[str, list[str]] = defaultdict(list)
     for each in partitions:
         ends[each.topic] = max(ends.get(each.topic, 0), each.producer_id_end)
+        copied[each.topic].append(f"{each.partition}:{each.end_offset}")
     for topic, end in ends.items():
-        changes: list[Any] = [
-            Change("mirror.link", Operation.DELETE, None),
-            Change("mirror.state", Operation.DELETE, None),
-            Change("mirror.source.topic.id", Operation.DELETE, None),
-            Change("mirror.producer.id.end", Operation.SET, str(end)),
+        changes = [Change(key, Operation.DELETE, None) for key in sorted(OF_LINK)]
+        changes += [
+            Change(MIRROR_PRODUCER_ID_END, Operation.SET, str(end + PRODUCER_ID_MARGIN)),
+            Change(MIRROR_PROMOTED_ENDS, Operation.SET, ",".join(copied[topic])),
         ]
+        if source_id := _setting(brokers.first, topic, MIRROR_SOURCE_TOPIC_ID):
+            changes.append(Change(MIRROR_PROMOTED_TOPIC_ID, Operation.SET, source_id))
         alter_settings(brokers.first, ResourceType.TOPIC, topic, changes, validate_only=False)
     deadline = time.monotonic() + wait_s
     while late := [each for each in view(brokers, name).partitions if each.topic in ends]:

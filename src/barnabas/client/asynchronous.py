@@ -10,6 +10,8 @@ Rules
      size in one read. A small response arrives in one read. The memory of a large response is reused for the next one after its
      last view is gone. Filling new memory with zeros would take a tenth of a follower's time.
   3. One timer runs for all requests in flight on a connection, set for the oldest of them.
+  4. A streamed response (`request_streamed`) passes through memory of `STREAM_BYTES`, which grows for a larger batch. Each part of it
+     renews the timeout. After each piece the loop gets a turn before the next is read.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from barnabas.client.results import (
     TopicPartition,
 )
 from barnabas.client.sasl import RENEWED_AFTER, Credentials, log_in
+from barnabas.client.streamed_fetch import FetchStream, StreamMemory
 from barnabas.client.wire import Wire, size_of_frame
 from barnabas.errors import BarnabasError, KafkaError, ProtocolError
 from barnabas.protocol.base_message import Buffer
@@ -65,8 +68,9 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._frame: memoryview | None = None  # buffer of the incoming frame, after its size is known
         self._filled = 0  # bytes filled in the current buffer
         self._large = bytearray()  # the buffer of the last large frame
-        # future and deadline of each request in flight, the oldest first
-        self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
+        # future, deadline and stream of each request in flight, the oldest first
+        self._waiting: deque[tuple[asyncio.Future[Any], float, FetchStream | None]] = deque()
+        self._streaming: StreamMemory | None = None  # the incoming response, if it is streamed
         self._timer: asyncio.TimerHandle | None = None
         self._writable = asyncio.Event()
         self._writable.set()
@@ -106,6 +110,15 @@ class AsyncConnection(asyncio.BufferedProtocol):
             raise self.lost
         return await self._send(self.wire.send(call.request, call.at_most, call.at_least))
 
+    async def request_streamed(self, call: Call, stream: FetchStream) -> None:
+        """Send a Fetch request, and wait until `stream` has taken the whole response; raises ClientError."""
+        await self._writable.wait()
+        if self._renewing is not None:
+            await self._renew()
+        if self.lost is not None:
+            raise self.lost
+        await self._send(self.wire.send(call.request, call.at_most, call.at_least), stream)
+
     async def _log_in(self, credentials: Credentials) -> None:
         if credentials.come_from_elsewhere:
             credentials = await asyncio.get_running_loop().run_in_executor(None, credentials.at_hand, self._host)
@@ -133,13 +146,13 @@ class AsyncConnection(asyncio.BufferedProtocol):
             return None
         return self._send(self.wire.send(call.request, call.at_most, call.at_least))
 
-    def _send(self, frame: bytes) -> asyncio.Future[Any]:
+    def _send(self, frame: bytes, stream: FetchStream | None = None) -> asyncio.Future[Any]:
         if self._transport is None or self.lost is not None:
             raise self.lost or ConnectionFailed(self.name, "closed")
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         deadline = loop.time() + self._timeout_ms / 1000
-        self._waiting.append((future, deadline))
+        self._waiting.append((future, deadline, stream))
         if self._timer is None:
             self._timer = loop.call_at(deadline, self._expire)
         self._transport.write(frame)
@@ -195,11 +208,16 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._writable.set()
 
     def get_buffer(self, sizehint: int) -> memoryview:
+        if self._streaming is not None:
+            return self._streaming.room()
         return (self._start if self._frame is None else self._frame)[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._filled += nbytes
         try:
+            if self._streaming is not None:
+                self._stream(self._streaming, nbytes)
+                return
+            self._filled += nbytes
             if self._frame is None:
                 self._take_start()
             elif self._filled == len(self._frame):
@@ -214,6 +232,17 @@ class AsyncConnection(asyncio.BufferedProtocol):
         while end - position >= 4:
             body_at = position + 4
             behind = body_at + size_of_frame(start[position:body_at])
+            stream = self._waiting[0][2] if self._waiting else None
+            if stream is not None:
+                part = start[body_at : min(end, behind)]
+                streaming = self._streaming = StreamMemory(stream, behind - body_at)
+                streaming.room()[: len(part)] = part
+                self._stream(streaming, len(part))
+                if self._streaming is not None:
+                    self._filled = 0
+                    return
+                position = behind
+                continue
             body = self._memory(behind - body_at)
             if behind > end:
                 body[: end - body_at] = start[body_at:end]
@@ -233,9 +262,28 @@ class AsyncConnection(asyncio.BufferedProtocol):
             self._large = bytearray(size)
         return memoryview(self._large)[:size]
 
+    def _stream(self, streaming: StreamMemory, size: int) -> None:
+        """Take bytes of a streamed response."""
+        used = streaming.take(size, self.wire)
+        if streaming.is_done:
+            self._streaming = None
+            future = self._waiting.popleft()[0]
+            if not future.done():
+                future.set_result(None)
+            return
+        future, _, stream = self._waiting[0]
+        self._waiting[0] = future, asyncio.get_running_loop().time() + self._timeout_ms / 1000, stream
+        if used and self._transport is not None:
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_soon(self._go_on_reading)
+
+    def _go_on_reading(self) -> None:
+        if self._transport is not None and self.lost is None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
     def _deliver(self, body: memoryview) -> None:
         response = self.wire.receive(body) if self.wire.ready else body
-        future, _ = self._waiting.popleft()
+        future = self._waiting.popleft()[0]
         if not future.done():
             future.set_result(response)
 
@@ -250,7 +298,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
             self._timer.cancel()
             self._timer = None
         while self._waiting:
-            future, _ = self._waiting.popleft()
+            future = self._waiting.popleft()[0]
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # marks the error as retrieved: asyncio must not warn if no caller waits any more
@@ -316,6 +364,10 @@ class AsyncClient:
     async def request(self, call: Call) -> Any:
         """The answer of one broker, without a retry. Raises ClientError."""
         return await (await self._connection_to(call.node_id)).request(call)
+
+    async def request_streamed(self, call: Call, stream: FetchStream) -> None:
+        """Have `stream` take the response of one broker to a Fetch request, while it arrives, without a retry. Raises ClientError."""
+        await (await self._connection_to(call.node_id)).request_streamed(call, stream)
 
     async def _carry_out(self, call: Call) -> Any:
         try:

@@ -147,6 +147,19 @@ class Wire:
             self._broken = error
             raise
 
+    def receive_start(self, start: memoryview) -> tuple[int, int]:
+        """The version of a response whose frame begins with these bytes, and the position of its body; the caller reads the body.
+
+        Raises:
+            ProtocolError: as `receive`.
+        """
+        try:
+            entry = self._take(start)
+            return entry.version, after_response_header(start, entry.api.key, entry.version)
+        except ProtocolError as error:
+            self._broken = error
+            raise
+
     def _take(self, body: Buffer) -> _InFlight:
         self._check_unbroken()
         if len(body) < 6 or not self._in_flight:

@@ -99,6 +99,31 @@ class Patterns:
         return "regular expressions"
 
 
+class Ends:
+    """End offsets of partitions, as partition:offset."""
+
+    def __call__(self, key: str, value: Value) -> None:
+        assert isinstance(value, tuple)
+        for word in value:
+            partition, _, offset = word.partition(":")
+            if not is_number(partition) or not is_number(offset):
+                raise ConfigError(key, word, str(self))
+
+    def __str__(self) -> str:
+        return "partition:offset, ..."
+
+
+class TopicPrefix:
+    """The beginning of a topic's name."""
+
+    def __call__(self, key: str, value: Value) -> None:
+        if not re.fullmatch(r"[a-zA-Z0-9._-]{0,100}", str(value)) or str(value).startswith("__"):
+            raise ConfigError(key, str(value), str(self))
+
+    def __str__(self) -> str:
+        return "at most 100 letters, digits, dots, underscores and hyphens, without __ at the beginning"
+
+
 class Servers:
     """Addresses as host:port."""
 

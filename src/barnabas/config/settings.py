@@ -19,8 +19,6 @@ from barnabas.config.guards import PREFIX, Guard
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ConfigError, ErrorCode, KafkaError
 
-MIRROR_LINK, MIRROR_STATE, MIRROR_PRODUCER_ID_END = "mirror.link", "mirror.state", "mirror.producer.id.end"
-MIRROR_KEYS = (MIRROR_LINK, MIRROR_PRODUCER_ID_END, "mirror.source.topic.id", MIRROR_STATE)
 SMALL_SEGMENT = "internal.segment.bytes"
 TOPIC_FIELDS = frozenset(TopicConfig.__struct_fields__)
 LISTENER_ONLY = frozenset(
@@ -167,23 +165,10 @@ def check_link(settings: Mapping[str, str]) -> None:
     missing = [name for name in needed if not values.get(name)]
     if missing:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"security.protocol={protocol} needs {', '.join(missing)}")
-
-
-def check_mirror(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Raises KafkaError(INVALID_CONFIG) for a change of mirror settings that only the link of a topic makes, or that skips promotion."""
-    changed = [name for name in MIRROR_KEYS if before.get(name) != after.get(name)]
-    if not changed:
-        return
-    if MIRROR_LINK not in before:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{changed[0]} is set by the mirror link that creates the topic")
-    if MIRROR_LINK not in after:
-        if before.get(MIRROR_STATE, "mirroring") == "mirroring" or MIRROR_PRODUCER_ID_END not in after:
-            reason = "mirror.link is removed by the promotion of the topic: `barnabas mirror promote`"
-            raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
-    elif set(changed) - {MIRROR_STATE}:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{changed[0]} is set by the mirror link that creates the topic")
-    elif before.get(MIRROR_STATE, "mirroring") != "mirroring" and after.get(MIRROR_STATE, "mirroring") == "mirroring":
-        raise KafkaError(ErrorCode.INVALID_CONFIG, "a topic that is being promoted cannot follow its source again")
+    is_checked = values.get("ssl.endpoint.identification.algorithm", "https") and protocol in {"SSL", "SASL_SSL"}
+    if values.get("sync.users.enabled") and not is_checked:
+        reason = "sync.users.enabled needs security.protocol SSL or SASL_SSL, and the check of the source's name"
+        raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
 
 
 def _check_interval(text: str) -> None:

@@ -41,7 +41,11 @@ class TopicConfig(Struct, frozen=True):
     min_compaction_lag_ms: int = 0
     min_insync_replicas: int = 1
     mirror_link: str = ""
+    mirror_lost_topic: str = ""
     mirror_producer_id_end: int = 0
+    mirror_promoted_ends: tuple[str, ...] = ()
+    mirror_promoted_topic_id: str = ""
+    mirror_source_promoted_ends: tuple[str, ...] = ()
     mirror_source_topic_id: str = ""
     mirror_state: str = "mirroring"
     preallocate: bool = False
@@ -61,7 +65,7 @@ class TopicConfig(Struct, frozen=True):
     @property
     def is_mirrored(self) -> bool:
         """Whether the topic is a copy of a topic of another cluster, to which nobody may write."""
-        return bool(self.mirror_link)
+        return bool(self.mirror_link) and self.mirror_state != "inspecting"
 
     @property
     def preallocated_bytes(self) -> int:

@@ -27,6 +27,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.engine import job_states, pipeline_unit, runner_unit, spark_unit
 from barnabas.engine.cleaning import Cleaner
+from barnabas.engine.clock import Ticking, tick
 from barnabas.engine.holding import FolderInUse, HeldFolder
 from barnabas.engine.jobs import DRIVEN, Job, JobProgress, JobState, PipelineWork
 from barnabas.engine.life import Life, Phase
@@ -102,6 +103,7 @@ class Supervisor:
         self._active, self._stopping, self._wake = False, False, threading.Event()
         self._idle_since_s: float | None = None
         self._told_s = -PROGRESS_S
+        self._ticking = Ticking()
         self._said: tuple[str, float] | None = None
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
 
@@ -181,6 +183,8 @@ class Supervisor:
         self._step_pipelines({name: job for name, job in own.items() if isinstance(job.work, PipelineWork)}, states, now_s)
         self._change_states(own, states, lambda job, known: self._state(job, known, now_s, now_ms))
         self._publish_progress(now_s, now_ms)
+        if self._ticking.is_due(own.values(), now_s):
+            tick(self._client)
         uses_folders = [each for each in (self.spark, self.shared.runner) if each is not None and each.life.is_there]
         self._cleaner.clean(self._client, now_s, is_used=bool(uses_folders), units=self.pipelines.keys())
 

@@ -68,9 +68,10 @@ CREATE MACRO inet_client_port() AS NULL::INTEGER;
 CREATE MACRO pg_advisory_unlock_all() AS NULL::VARCHAR;
 CREATE MACRO _pg_expandarray(a) AS unnest(list_transform(a, lambda v, i: {'x': v, 'n': i}));
 CREATE MACRO quote_ident(a) AS CASE WHEN regexp_full_match(a, '[a-z_][a-z0-9_$]*') THEN a ELSE '"' || replace(a, '"', '""') || '"' END;
-CREATE MACRO quote_literal(a) AS '''' || replace(a::VARCHAR, '''', '''''') || '''';
+CREATE MACRO quote_literal(a) AS CASE WHEN contains(a::VARCHAR, '\') THEN 'E''' ELSE '''' END
+  || replace(replace(a::VARCHAR, '\', '\\'), '''', '''''') || '''';
 CREATE MACRO generate_subscripts(a, b) AS unnest(generate_series(1, len(a)));
-CREATE MACRO array_upper(a, b) AS len(a);
+CREATE MACRO array_upper(a, b) AS nullif(len(a), 0);
 CREATE MACRO array_lower(a, b) AS CASE WHEN len(a) > 0 THEN 1 END;
 
 -- JSON as Postgres has it.
@@ -88,13 +89,16 @@ CREATE MACRO __json_object(a) AS
   ('{' || array_to_string(list_transform(a, lambda e: to_json(e.k) || ':' || coalesce(e.v, 'null')), ',') || '}')::JSON;
 CREATE MACRO __json_items(a) AS unnest(a::JSON::JSON[]);
 CREATE MACRO __json_texts(a) AS unnest(list_transform(a::JSON::JSON[], lambda e: e ->> '$'));
-CREATE MACRO __json_keys(a) AS unnest(json_keys(a::JSON));
+CREATE MACRO __json_keys(a) AS unnest(CASE WHEN a IS NULL OR json_type(a::JSON) = 'OBJECT' THEN json_keys(a::JSON)
+  ELSE error('cannot call jsonb_object_keys on ' || CASE json_type(a::JSON) WHEN 'ARRAY' THEN 'an array' ELSE 'a scalar' END) END);
 CREATE MACRO __json_values(a) AS unnest(map_values(a::JSON::MAP(VARCHAR, JSON)));
 CREATE MACRO __json_value_texts(a) AS unnest(list_transform(map_values(a::JSON::MAP(VARCHAR, JSON)), lambda e: e ->> '$'));
 CREATE MACRO json_typeof(a) AS CASE json_type(a::JSON) WHEN 'VARCHAR' THEN 'string' WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array'
   WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' WHEN json_type(a::JSON) THEN 'number' END;
 CREATE MACRO jsonb_typeof(a) AS json_typeof(a);
-CREATE MACRO jsonb_array_length(a) AS json_array_length(a);
+CREATE MACRO jsonb_array_length(a) AS CASE WHEN json_type(a::JSON) = 'ARRAY' THEN json_array_length(a::JSON)::INTEGER
+  WHEN a IS NULL THEN NULL WHEN json_type(a::JSON) = 'OBJECT' THEN error('cannot get array length of a non-array')
+  ELSE error('cannot get array length of a scalar') END;
 CREATE MACRO jsonb_pretty(a) AS json_pretty(a::JSON);
 CREATE MACRO jsonb_contains(a, b) AS json_contains(a::JSON, b::JSON);
 CREATE MACRO jsonb_contained(a, b) AS json_contains(b::JSON, a::JSON);
@@ -103,7 +107,22 @@ CREATE MACRO __json_put(a, k, v) AS CASE WHEN json_type(a) = 'ARRAY'
   THEN to_json(list_transform(a::JSON[], lambda e, i: CASE WHEN i = k::BIGINT + CASE WHEN k::BIGINT < 0 THEN json_array_length(a)::BIGINT + 1 ELSE 1 END
     THEN __json_keep(v) ELSE __json_keep(e) END))
   ELSE to_json(map_concat(a::MAP(VARCHAR, JSON), MAP {k: v})) END;
-CREATE MACRO jsonb_exists(a, b) AS list_contains(json_keys(a::JSON), b);
+CREATE MACRO jsonb_exists(a, b) AS CASE json_type(a::JSON) WHEN 'OBJECT' THEN list_contains(json_keys(a::JSON), b)
+  WHEN 'ARRAY' THEN list_contains(a::JSON::JSON[], to_json(b)) WHEN 'VARCHAR' THEN (a::JSON ->> '$') = b ELSE false END;
+CREATE MACRO __json_names(a) AS CASE json_type(a::JSON) WHEN 'OBJECT' THEN json_keys(a::JSON)
+  WHEN 'ARRAY' THEN list_transform(list_filter(a::JSON::JSON[], lambda e: json_type(e) = 'VARCHAR'), lambda e: e ->> '$')
+  WHEN 'VARCHAR' THEN [a::JSON ->> '$'] ELSE [] END;
+CREATE MACRO __json_spaced(a) AS CASE WHEN len(a) > 0 THEN '[' || array_to_string(list_transform(a, lambda e: coalesce(e::VARCHAR, 'null')), ', ') || ']' END::JSON;
+CREATE MACRO __json_pairs(k, v) AS __json_object(list_transform(list_zip(k, v), lambda e: {'k': e[1], 'v': to_json(e[2])})),
+  (a) AS __json_object(list_transform(range(1, len(a), 2), lambda i: {'k': a[i], 'v': to_json(a[i + 1])}));
+CREATE MACRO __json_placed(a, k, v) AS CASE WHEN json_type(a) = 'ARRAY'
+  THEN to_json(list_concat(list_concat((a::JSON[])[:CASE WHEN k::BIGINT < 0 THEN greatest(json_array_length(a)::BIGINT + k::BIGINT, 0) ELSE k::BIGINT END], [v]),
+    (a::JSON[])[CASE WHEN k::BIGINT < 0 THEN greatest(json_array_length(a)::BIGINT + k::BIGINT, 0) ELSE k::BIGINT END + 1:]))
+  WHEN list_contains(json_keys(a), k) THEN error('cannot replace existing key')
+  ELSE to_json(map_concat(a::MAP(VARCHAR, JSON), MAP {k: v})) END;
+CREATE MACRO __json_left_out(a, k) AS CASE WHEN json_type(a) = 'ARRAY' THEN CASE WHEN regexp_full_match(k, '-?\d+')
+    THEN __json_without(a, k::BIGINT) ELSE error('path element is not an integer: "' || k || '"') END
+  ELSE to_json(map_from_entries(list_filter(map_entries(a::MAP(VARCHAR, JSON)), lambda e: e.key <> k))) END;
 
 -- Functions of Postgres that DuckDB lacks.
 CREATE MACRO __pg_type(t) AS CASE t WHEN 'VARCHAR' THEN 'text' WHEN 'DOUBLE' THEN 'double precision' WHEN 'FLOAT' THEN 'real'
@@ -113,7 +132,7 @@ CREATE MACRO __pg_type(t) AS CASE t WHEN 'VARCHAR' THEN 'text' WHEN 'DOUBLE' THE
 CREATE MACRO __pg_typeof(a) AS CASE WHEN typeof(a) LIKE '%[]' THEN __pg_type(rtrim(typeof(a), '[]')) || '[]' ELSE __pg_type(typeof(a)) END;
 CREATE MACRO scale(a) AS CASE WHEN contains(a::VARCHAR, '.') THEN length(split_part(a::VARCHAR, '.', 2))::INTEGER ELSE 0 END;
 CREATE MACRO min_scale(a) AS CASE WHEN contains(a::VARCHAR, '.') THEN length(rtrim(split_part(a::VARCHAR, '.', 2), '0'))::INTEGER ELSE 0 END;
-CREATE MACRO width_bucket(a, low, high, count) AS CASE
+CREATE MACRO width_bucket(a, bounds) AS len(list_filter(bounds, lambda e: e <= a))::INTEGER, (a, low, high, count) AS CASE
   WHEN count <= 0 THEN error('count must be greater than zero') WHEN low = high THEN error('lower bound cannot equal upper bound')
   WHEN low < high THEN CASE WHEN a < low THEN 0 WHEN a >= high THEN count + 1 ELSE floor((a - low) * count / (high - low))::INTEGER + 1 END
   ELSE CASE WHEN a > low THEN 0 WHEN a <= high THEN count + 1 ELSE floor((low - a) * count / (low - high))::INTEGER + 1 END END;
@@ -124,20 +143,26 @@ CREATE MACRO array_ndims(a) AS CASE WHEN a IS NULL OR len(a) = 0 THEN NULL ELSE 
 CREATE MACRO trim_array(a, b) AS a[:len(a) - b];
 CREATE MACRO array_fill(a, b) AS list_transform(range(b[1]), lambda i: a);
 CREATE MACRO array_dims(a) AS CASE WHEN len(a) > 0 THEN '[1:' || len(a) || ']' END;
-CREATE MACRO __split(a, b) AS CASE WHEN b IS NULL THEN string_split(a, '') ELSE string_split(a, b) END,
-  (a, b, c) AS list_transform(CASE WHEN b IS NULL THEN string_split(a, '') ELSE string_split(a, b) END, lambda e: nullif(e, c));
+CREATE MACRO __split(a, b) AS CASE WHEN a = '' THEN [] WHEN b IS NULL THEN string_split(a, '') WHEN b = '' THEN [a] ELSE string_split(a, b) END,
+  (a, b, c) AS list_transform(
+    CASE WHEN a = '' THEN [] WHEN b IS NULL THEN string_split(a, '') WHEN b = '' THEN [a] ELSE string_split(a, b) END, lambda e: nullif(e, c));
 CREATE MACRO regexp_split_to_table(a, b) AS unnest(regexp_split_to_array(a, b));
-CREATE MACRO string_to_table(a, b) AS unnest(CASE WHEN b IS NULL THEN string_split(a, '') ELSE string_split(a, b) END);
+CREATE MACRO string_to_table(a, b) AS unnest(__split(a, b)), (a, b, c) AS unnest(__split(a, b, c));
 CREATE MACRO regexp_count(a, b) AS len(regexp_extract_all(a, b)), (a, b, c) AS len(regexp_extract_all(substr(a, c), b));
 CREATE MACRO regexp_substr(a, b) AS CASE WHEN regexp_matches(a, b) THEN regexp_extract(a, b) END,
   (a, b, c) AS CASE WHEN regexp_matches(substr(a, c), b) THEN regexp_extract(substr(a, c), b) END,
   (a, b, c, d) AS regexp_extract_all(substr(a, c), b)[d];
 CREATE MACRO regexp_instr(a, b) AS CASE WHEN regexp_matches(a, b) THEN instr(a, regexp_extract(a, b)) ELSE 0 END;
-CREATE MACRO quote_nullable(a) AS CASE WHEN a IS NULL THEN 'NULL' ELSE '''' || replace(a::VARCHAR, '''', '''''') || '''' END;
-CREATE MACRO div(a, b) AS trunc(a / __nonzero(b));
+CREATE MACRO quote_nullable(a) AS coalesce(quote_literal(a), 'NULL');
+CREATE MACRO __quotient(a, b) AS trunc(a // __nonzero(b));
 CREATE MACRO sind(a) AS sin(radians(a));
 CREATE MACRO cosd(a) AS cos(radians(a));
 CREATE MACRO tand(a) AS tan(radians(a));
+CREATE MACRO cotd(a) AS 1 / tan(radians(a));
+CREATE MACRO asind(a) AS degrees(asin(a));
+CREATE MACRO acosd(a) AS degrees(acos(a));
+CREATE MACRO atand(a) AS degrees(atan(a));
+CREATE MACRO atan2d(a, b) AS degrees(atan2(a, b));
 CREATE MACRO isfinite(a) AS a NOT IN ('infinity', '-infinity');
 CREATE MACRO num_nulls(a) AS (a IS NULL)::INTEGER, (a, b) AS (a IS NULL)::INTEGER + (b IS NULL)::INTEGER,
   (a, b, c) AS (a IS NULL)::INTEGER + (b IS NULL)::INTEGER + (c IS NULL)::INTEGER,
@@ -160,6 +185,7 @@ CREATE MACRO __justified(us) AS to_months((us // 2592000000000)::INTEGER) + to_d
   + to_microseconds(us % 86400000000);
 CREATE MACRO justify_interval(a) AS __justified((__months_of(a) * 30 + __days_of(a)) * 86400000000 + __microseconds_of(a));
 CREATE MACRO __similar(a, b) AS regexp_full_match(a, replace(replace(b, '%', '.*'), '_', '.'), 's');
+CREATE MACRO mz_now() AS epoch_ms(now());
 CREATE MACRO uuid_generate_v4() AS uuid();
 CREATE MACRO timeofday() AS strftime(now(), '%a %b %d %H:%M:%S.%f %Y UTC');
 CREATE MACRO pg_column_size(a) AS octet_length(encode(a::VARCHAR))::INTEGER;
@@ -177,6 +203,28 @@ CREATE MACRO __octets(a VARCHAR) AS strlen(a), (a BLOB) AS octet_length(a);
 CREATE MACRO __present(a) AS unnest(CASE WHEN a IS NULL THEN [] ELSE [a] END);
 CREATE MACRO __each(a) AS unnest(list_transform(a, lambda e: [e]));
 CREATE MACRO trim_scale(a) AS CASE WHEN contains(a::VARCHAR, '.') THEN rtrim(rtrim(a::VARCHAR, '0'), '.') ELSE a::VARCHAR END;
+
+CREATE MACRO __concat(a, b) AS CASE WHEN a IS NULL AND b IS NULL THEN NULL ELSE list_concat(a, b) END;
+CREATE MACRO __split_part(a, b, n) AS CASE WHEN n = 0 THEN error('field position must not be zero')
+  WHEN b = '' THEN CASE WHEN abs(n) = 1 THEN a ELSE '' END ELSE split_part(a, b, n) END;
+CREATE MACRO __part(a, s) AS substring(a, greatest(s, 1)), (a, s, n) AS CASE WHEN n < 0 THEN error('negative substring length not allowed')
+  ELSE substring(a, greatest(s, 1), greatest(s + n - greatest(s, 1), 0)) END;
+CREATE MACRO __bytes_part(a, s) AS unhex(substring(hex(a), 2 * greatest(s, 1) - 1)),
+  (a, s, n) AS unhex(substring(hex(a), 2 * greatest(s, 1) - 1, 2 * greatest(s + n - greatest(s, 1), 0)));
+CREATE MACRO __hex32(a) AS lower(hex(CASE WHEN a < 0 THEN a::BIGINT + 4294967296 ELSE a::BIGINT END));
+CREATE MACRO __digest(a VARCHAR, n) AS __sha(encode(a), n), (a BLOB, n) AS __sha(a, n);
+CREATE MACRO get_byte(a, n) AS CASE WHEN n < 0 OR n >= octet_length(a) THEN error('index ' || n || ' out of valid range, 0..' || (octet_length(a) - 1))
+  ELSE ('0x' || substring(hex(a), 2 * n + 1, 2))::INTEGER END;
+CREATE MACRO set_byte(a, n, v) AS CASE WHEN n < 0 OR n >= octet_length(a) THEN error('index ' || n || ' out of valid range, 0..' || (octet_length(a) - 1))
+  ELSE unhex(substring(hex(a), 1, 2 * n) || right('0' || hex(v & 255), 2) || substring(hex(a), 2 * n + 3)) END;
+CREATE MACRO get_bit(a, n) AS (get_byte(a, n // 8) >> (n % 8)) & 1;
+CREATE MACRO set_bit(a, n, v) AS set_byte(a, n // 8, CASE WHEN v = 0 THEN get_byte(a, n // 8) & (255 - (1 << (n % 8))) ELSE get_byte(a, n // 8) | (1 << (n % 8)) END);
+CREATE MACRO convert_from(a, b) AS CASE WHEN upper(b) IN ('UTF8', 'UTF-8', 'UNICODE', 'SQL_ASCII') THEN decode(a) ELSE error('the encoding ' || b || ' is not supported') END;
+CREATE MACRO convert_to(a, b) AS CASE WHEN upper(b) IN ('UTF8', 'UTF-8', 'UNICODE', 'SQL_ASCII') THEN encode(a) ELSE error('the encoding ' || b || ' is not supported') END;
+CREATE MACRO __to_char(a, f) AS __shown(typeof(a), a::VARCHAR, f);
+CREATE MACRO __position_from(a, b, s) AS list_position(a[s:], b) + s - 1;
+CREATE MACRO __distinct(a) AS list_filter(a, lambda e, i: CASE WHEN e IS NULL THEN len(list_filter(a[:i - 1], lambda x: x IS NULL)) = 0
+  ELSE list_position(a, e) = i END);
 
 -- ksqlDB's distance of two places on the earth, by the haversine formula; in kilometres, or in miles.
 CREATE MACRO __arc(a, b, c, d) AS 2 * asin(sqrt(

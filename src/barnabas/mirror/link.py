@@ -10,9 +10,20 @@ from msgspec import Struct
 from barnabas.client.config import ClientConfig
 from barnabas.config import definitions
 
-FETCH_BYTES = 4 << 20  # of one answer; with 50 ms of distance this is 80 MB/s for each request in flight
-PATTERN_KEYS = ("topics", "topics.exclude", "groups", "groups.exclude")
+LEAST_FETCH_BYTES = 128 << 10  # of one answer: on a slow line it must not take longer than the timeout
+FIRST_FETCH_BYTES = 1 << 20
+MOST_FETCH_BYTES = 48 << 20  # below fetch.max.bytes of brokers; an answer is appended while it arrives, so it needs no memory
+PATTERN_KEYS = (
+    "topics",
+    "topics.exclude",
+    "groups",
+    "groups.exclude",
+    "acls.principals",
+    "acls.principals.exclude",
+    "users.exclude",
+)
 CLIENT_KEYS = ("bootstrap.servers", "security.protocol")
+SCHEMAS_TOPIC = "_schemas"  # of schema registries
 CLIENT_PREFIXES = ("sasl.", "ssl.")
 
 
@@ -51,12 +62,33 @@ class Link(Struct, frozen=True):
         return int(self.values["refresh.topics.interval.seconds"])
 
     def copies(self, topic: str) -> bool:
-        """Whether the link copies a topic of this name."""
-        return self._takes("topics", topic)
+        """Whether the link copies a topic of the source. Schemas are copied by choice, whatever the patterns say."""
+        return bool(self.values["sync.schemas.enabled"]) if topic == SCHEMAS_TOPIC else self._takes("topics", topic)
 
     def copies_group(self, group: str) -> bool:
         """Whether the link copies the offsets of a group of this name."""
         return self._takes("groups", group)
+
+    def copies_acls_of(self, principal: str) -> bool:
+        """Whether the link copies ACLs of a principal, such as User:alice."""
+        return self._takes("acls.principals", principal)
+
+    def copies_user(self, user: str) -> bool:
+        """Whether the link copies a SCRAM user."""
+        return not any(matches(user) for matches in self.patterns["users.exclude"])
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of the names of the copies."""
+        return str(self.values["cluster.link.prefix"])
+
+    def local_name(self, topic: str) -> str:
+        """The name of the copy of a topic of the source."""
+        return self.prefix + topic
+
+    def source_name(self, copy: str) -> str:
+        """The name in the source of a copy."""
+        return copy.removeprefix(self.prefix)
 
     def _takes(self, key: str, name: str) -> bool:
         is_excluded = any(matches(name) for matches in self.patterns[f"{key}.exclude"])
@@ -72,6 +104,6 @@ class Link(Struct, frozen=True):
                 "default.api.timeout.ms": "10000",
                 "request.timeout.ms": "10000",
                 "metadata.max.age.ms": str(self.refresh_s * 1000),
-                "max.partition.fetch.bytes": str(FETCH_BYTES),
+                "max.partition.fetch.bytes": str(FIRST_FETCH_BYTES),
             }
         )

@@ -9,8 +9,12 @@ Rules
   2. Only committed batches are copied, because the source shows no others.
   3. Before the first fetch the last batch here is compared with that of the source (`Step.COMPARE`). A copy whose source has other records
      at the same offsets stops, and nothing is cut: a person must decide.
-  4. The log start follows that of the source, up to the high watermark here.
+  4. The log start follows that of the source, up to the high watermark here. A copy whose source begins past its end starts again empty.
   5. A copy that is promoted takes no more from its source once it is drained. Then it ends open transactions by markers of its own.
+  6. In a failback the offset is searched up to which both logs are the same (`CommonPoint`). While the topic's state is `truncating`, the
+     records from there on are cut off (`plan_cut`, `cut`). A log that was cut takes nothing before the next leader epoch: by that epoch,
+     replicas that were away and consumers learn of the cut. The topic's state `comparing` is set before, so nothing else is written here
+     in the meantime.
 """
 
 from __future__ import annotations
@@ -19,8 +23,10 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
+from barnabas.config.mirror_settings import COMPARING, INSPECTING, PROMOTING, PROMOTING_NOW, TRUNCATING
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
+from barnabas.mirror.common_point import NO_LIMIT, READ_BYTES, CommonPoint
 from barnabas.mirror.status import PartitionStatus
 from barnabas.protocol.records.batch_header import (
     HEADER_SIZE,
@@ -32,21 +38,28 @@ from barnabas.protocol.records.batch_header import (
 from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.storage.log.appender import LogAppender
 from barnabas.storage.markers import marker_batch
+from barnabas.storage.producer_rewind import ProducerRewind
 from barnabas.storage.replicated_batches import set_leader_epoch
 
-NO_EPOCH = UNKNOWN = -1
+NO_EPOCH = UNKNOWN = NO_POSITION = -1
+NEVER_MS = -1
 PIECE_BYTES = 512 * 1024  # appended before the loop gets a turn
-MIRRORING, PROMOTING, PROMOTING_NOW = "mirroring", "promoting", "promoting-now"  # values of mirror.state
+OF_FAILBACK = frozenset({INSPECTING, COMPARING, TRUNCATING})  # values of mirror.state
 
 
 class SourceAnswer(NamedTuple):
-    """The part of the source's answer about one partition."""
+    """The part of the source's answer about one partition.
+
+    Args:
+        is_limited: other partitions have records in the answer. So it may have left no room for those of this one.
+    """
 
     error: ErrorCode
     high_watermark: int
     log_start_offset: int
     records: Buffer
     has_diverged: bool = False
+    is_limited: bool = False
 
 
 class Step(Enum):
@@ -57,6 +70,7 @@ class Step(Enum):
     FIND_LEADER = "find leader"  # read the metadata of the source again
     ASK_RANGE = "ask range"  # ask the source for its log start and end offsets, and pass them to `receive_range`
     WAIT = "wait"
+    CUT = "cut"  # run `cut` with the rewind of `plan_cut`
     STOP = "stop"  # `reason` says why; a person must act
 
 
@@ -66,19 +80,29 @@ class PartitionCopy:
     Args:
         partition: the leader of the copy.
         now_ms: the time.
+        source_topic: the name of the topic in the source, if it has another one.
     """
 
-    def __init__(self, partition: LeaderPartition, now_ms: int) -> None:
+    def __init__(self, partition: LeaderPartition, now_ms: int, source_topic: str = "") -> None:
         self.partition = partition
+        self.source_topic = source_topic or partition.topic
         self.source_start = self.source_end = UNKNOWN
         self.source_epoch = NO_EPOCH  # leader epoch in the source of the last batch here
         self.reason = ""  # what holds the copy back
         self.is_stopped = False
+        self.is_source_deleted = False  # the source has no such topic; the copy goes on if it is there again with the same id
         self.caught_up_ms = now_ms
         self._is_compared = False
-        self._is_asked_since_promotion = False
-        self._skip_to = 0  # the log of the source began here, past the end of the copy
+        self._is_asked_since_promotion = self._is_answered_since_promotion = False
+        self._heard_ms = NEVER_MS  # the time of the last answer about records
+        self._copied_end = UNKNOWN  # the end before the markers of a promotion
         self._is_ended = False  # open transactions were ended
+        self._parted = ""  # why the copy has stopped, if the source has other records than the copy
+        # Of a failback, or of a copy that has parted from its source
+        self.common_offset = UNKNOWN  # both logs are the same below it
+        self._search: CommonPoint | None = None
+        self._cut_in_epoch = NO_EPOCH
+        self._state = self.state
 
     # Fetching
 
@@ -90,9 +114,11 @@ class PartitionCopy:
     def position(self) -> int:
         """The offset to fetch next."""
         log = self.partition.log
-        if self._must_compare:
-            return log.log_end_offset - 1
-        return max(log.log_end_offset, self._skip_to)
+        if self._search is not None:
+            return self._search.position
+        if self._must_compare or self._is_searching:
+            return max(log.log_end_offset - 1, 0)
+        return log.log_end_offset
 
     @property
     def _must_compare(self) -> bool:
@@ -100,15 +126,48 @@ class PartitionCopy:
         return not self._is_compared and self.partition.log.log_end_offset > self.partition.log.log_start_offset
 
     @property
+    def is_behind(self) -> bool:
+        """Whether the source is known to have records that are not here."""
+        return self.source_end > self.partition.log.log_end_offset
+
+    @property
     def wants_records(self) -> bool:
         """Whether the partition should be fetched now."""
         partition = self.partition
+        self._notice_state()
+        if self._parted:
+            return not partition.closed and not self.has_compared
         if partition.closed or self.is_stopped or self.is_drained:
+            return False
+        if self.state in OF_FAILBACK:
+            return not self.has_compared or self.must_cut
+        if self._cut_in_epoch >= partition.leader_epoch:
+            self.reason = "waits for the next leader epoch"
             return False
         if partition.is_under_min_isr:
             self.reason = "fewer than min.insync.replicas are in sync here"
             return False
         return True
+
+    def is_asked(self) -> None:
+        """A request for the records at `position` is sent now; `receive` takes its answer."""
+        self._is_asked_since_promotion = self.state == PROMOTING
+
+    def _notice_state(self) -> None:
+        """If the state of the topic has changed, begin a failback, or follow the source after it."""
+        if self.state == self._state:
+            return
+        if self.state in OF_FAILBACK or self._state in OF_FAILBACK:
+            self.is_stopped = self._is_compared = False
+            self.reason = self._parted = ""
+            self._search, self.source_epoch = None, NO_EPOCH
+            self.common_offset = self.common_offset if self.state == TRUNCATING else UNKNOWN
+        self._state = self.state
+
+    @property
+    def fetch_bytes(self) -> int | None:
+        """The number of bytes that the next fetch needs; None for as many as possible."""
+        return None if self._search is None else self._search.probe_bytes
 
     def receive(self, asked: int, answer: SourceAnswer, now_ms: int) -> Step:
         """Apply an answer, except for its records, which `take` appends.
@@ -124,17 +183,30 @@ class PartitionCopy:
             self.reason = f"the source answers {answer.error.name}"
             return Step.FIND_LEADER
         if answer.has_diverged:
-            return self._stop("the source has lost records that are here (an unclean election)")
-        self.reason = ""
+            return self._part("the source has lost records that are here (an unclean election)")
+        self.reason = self._parted
+        if not self.is_behind:
+            self.caught_up_ms = now_ms  # a session leaves out partitions without news
         self.source_end = answer.high_watermark
         self.source_start = max(self.source_start, answer.log_start_offset)
+        if answer.is_limited and not len(answer.records) and asked < answer.high_watermark:
+            return Step.FETCH
+        if self._is_searching:
+            return self._look_for_common_point(asked, answer.records)
         if self._must_compare:
             return self._compare(answer.records)
-        if self.state == PROMOTING:
-            self._is_asked_since_promotion = True
+        self._is_answered_since_promotion = self._is_asked_since_promotion
+        self._heard_ms = now_ms
         if not len(answer.records):
             return self._receive_nothing(now_ms)
         return Step.TAKE
+
+    def heard(self, now_ms: int) -> None:
+        """The source has answered, and has no news of this partition."""
+        if self._heard_ms != NEVER_MS:
+            self._heard_ms = now_ms
+        if not self.is_behind:
+            self.caught_up_ms = now_ms
 
     def _compare(self, records: Buffer) -> Step:
         """Compare the last batch here with that of the source at the same offset. Compaction in the source may have rewritten it."""
@@ -146,9 +218,9 @@ class PartitionCopy:
         ours = self._last_header()
         is_same = ours is None or (theirs.crc, theirs.batch_length) == (ours.crc, ours.batch_length)
         if ours is not None and (theirs.base_offset, theirs.last_offset) != (ours.base_offset, ours.last_offset):
-            return self._stop(f"the source has other batches at offset {log.log_end_offset - 1}")
+            return self._part(f"the source has other batches at offset {log.log_end_offset - 1}")
         if not is_same and "compact" not in log.config.cleanup_policy:
-            return self._stop(f"the source has other records at offset {log.log_end_offset - 1}")
+            return self._part(f"the source has other records at offset {log.log_end_offset - 1}")
         self._is_compared = True
         self.source_epoch = theirs.partition_leader_epoch
         return Step.FETCH
@@ -161,14 +233,8 @@ class PartitionCopy:
         return read_header(log.files.pread(region.fileno, HEADER_SIZE, region.position))
 
     def _receive_nothing(self, now_ms: int) -> Step:
-        """The source has no record at the position. If its log is empty there, the copy continues at its end."""
-        log = self.partition.log
-        if self._skip_to > log.log_end_offset and self.source_end == self._skip_to:
-            first = log.log_end_offset
-            log.appender.skip_to(self._skip_to, now_ms)
-            log.truncator.delete_records_before(self._skip_to)
-            self.partition.took_over(first, 0)
-        if log.log_end_offset >= self.source_end:
+        """The source has no record at the position."""
+        if self.partition.log.log_end_offset >= self.source_end:
             self.caught_up_ms = now_ms
         self._follow_start()
         return Step.FETCH
@@ -177,12 +243,148 @@ class PartitionCopy:
         """The log of the source is [start, end), and the position lies outside of it."""
         log = self.partition.log
         self.source_start, self.source_end = start, end
-        if start > log.log_end_offset - 1:
-            self._is_compared, self._skip_to = True, start
-            return Step.FETCH
+        if self._is_searching:
+            return self._look_for_common_point(NO_POSITION, b"")
+        if start >= log.log_end_offset:
+            self._is_compared = True
+            return self._begin_at(start)
         if end < log.log_end_offset:
-            return self._stop(f"the source ends at {end}, before the copy: it has lost records or was made again")
+            return self._part(f"the source ends at {end}, before the copy: it has lost records or was made again")
         return Step.WAIT
+
+    def _begin_at(self, start: int) -> Step:
+        """The log of the source begins at or past the end of the copy. If it is past it, nothing here is in the source any more.
+
+        The log starts again empty there, as that of a follower does. So no transaction stays open whose end was deleted in the source.
+        """
+        log = self.partition.log
+        if start == log.log_end_offset:
+            return Step.FETCH
+        if log.is_swapping or not log.truncator.may_cut(log.log_start_offset):
+            return Step.WAIT
+        self.partition.cut_log(start, None, start_again_at=start)
+        self.partition.took_over(start, 0)
+        self.source_epoch = NO_EPOCH
+        return Step.FETCH
+
+    # Failback, and a source that has lost records
+
+    def _part(self, reason: str) -> Step:
+        """Stop, because the source has other records than the copy. The search for the common offset goes on, to tell how many."""
+        self._parted, self.common_offset, self._search, self.source_epoch = reason, UNKNOWN, None, NO_EPOCH
+        return self._stop(reason)
+
+    @property
+    def _is_searching(self) -> bool:
+        return self.state in OF_FAILBACK or bool(self._parted)
+
+    @property
+    def has_compared(self) -> bool:
+        """Whether `common_offset` is known, for the log as it is."""
+        return self.common_offset != UNKNOWN
+
+    @property
+    def must_cut(self) -> bool:
+        """Whether the log has records from the common offset on that must be cut off."""
+        return self.state == TRUNCATING and self.has_compared and self.common_offset < self.partition.log.log_end_offset
+
+    def _look_for_common_point(self, asked: int, records: Buffer) -> Step:
+        """Go on with the search after an answer of the source; `asked` is NO_POSITION after its range alone."""
+        if self.must_cut:
+            return Step.CUT
+        log = self.partition.log
+        if self._search is None:
+            self._search = CommonPoint(
+                self._read_here,
+                start=log.log_start_offset,
+                end=log.log_end_offset,
+                source_start=self.source_start,
+                source_end=self.source_end,
+                limit=self._promoted_end(),
+                is_compacted="compact" in log.config.cleanup_policy,
+            )
+        else:
+            self._search.begins_at(self.source_start)
+        search = self._search
+        if not search.is_done and search.position == asked and self._is_usable(records):
+            search.receive(records)
+        if search.is_done:
+            self.common_offset, self._search = search.offset, None
+            if self._parted:
+                beyond = log.log_end_offset - max(self.common_offset, log.log_start_offset)
+                self.reason = self._parted = (
+                    f"{self._parted}; the source does not have {beyond} offsets here, from {self.common_offset} on"
+                )
+                return Step.STOP
+            return Step.CUT if self.must_cut else Step.WAIT
+        return Step.FETCH
+
+    def _is_usable(self, records: Buffer) -> bool:
+        """Whether the answer has a whole batch, or shows that there is none."""
+        size = len(records)
+        return not size or (size >= HEADER_SIZE and read_header(records).size <= size)
+
+    def _promoted_end(self) -> int:
+        """The end of the source when it was promoted; NO_LIMIT if it does not tell."""
+        for each in self.partition.log.config.mirror_source_promoted_ends:
+            partition, _, end = each.partition(":")
+            if partition == str(self.partition.index):
+                return int(end)
+        return NO_LIMIT
+
+    def _read_here(self, offset: int) -> Buffer:
+        log = self.partition.log
+        if offset >= log.log_end_offset:
+            return b""
+        offset = max(offset, log.log_start_offset)
+        region = log.reader.read(offset, READ_BYTES, limit_offset=log.log_end_offset, minimum_one=True)
+        return b"" if region is None else log.files.pread(region.fileno, region.size, region.position)
+
+    @property
+    def _is_emptied(self) -> bool:
+        """Whether the cut leaves nothing, and the log starts again at 0: no record before the common offset is here, or compaction has
+        removed some of them in favour of records that are cut off. The copy continues at the start of the source."""
+        log = self.partition.log
+        return self.common_offset <= log.log_start_offset or self.common_offset < log.cleaned_end
+
+    def may_cut(self) -> bool:
+        """Whether the log can be cut now. If not, its checkpoints must be written first, or a swap of segments must end."""
+        log = self.partition.log
+        return not log.is_swapping and log.truncator.may_cut(0 if self._is_emptied else self.common_offset)
+
+    def plan_cut(self) -> ProducerRewind | None:
+        """The slow part of `cut`, for a thread; None if there is none."""
+        return self.partition.log.truncator.plan_truncation(self.common_offset) if not self._is_emptied else None
+
+    def cut(self, rewind: ProducerRewind | None) -> int:
+        """Cut the log at the common offset; returns by how many offsets. 0 if the log or its role has changed since it was planned.
+
+        Raises:
+            LogDirFailed: the disk does not work.
+        """
+        partition, log = self.partition, self.partition.log
+        if partition.closed or not self.must_cut or not self.may_cut():
+            return 0
+        if rewind is not None and not log.truncator.still_holds(rewind):
+            return 0
+        count = log.log_end_offset - max(self.common_offset, log.log_start_offset)
+        partition.cut_log(self.common_offset, rewind, start_again_at=0 if self._is_emptied else None)
+        self.common_offset = log.log_end_offset
+        self._cut_in_epoch = partition.leader_epoch
+        return count
+
+    def _failback_state(self) -> str:
+        """The state for the status: inspected, compared or truncated once the next step of the failback may follow."""
+        partition = self.partition
+        if not self.has_compared:
+            return self.state
+        is_whole = partition.high_watermark == partition.log.log_end_offset
+        if self.state == TRUNCATING:
+            is_done = not self.must_cut and is_whole and partition.is_followed_exactly and not partition.log.is_overstated
+            return "truncated" if is_done else self.state
+        if self.state == INSPECTING:
+            return "inspected"
+        return "compared" if is_whole else self.state
 
     def _stop(self, reason: str) -> Step:
         self.reason, self.is_stopped = reason, True
@@ -204,11 +406,13 @@ class PartitionCopy:
         partition = self.partition
         log = partition.log
         self._is_compared = True  # all that follows comes from this source
+        if not self._begin_where_they_begin(records):
+            return
         for piece in pieces(records):
             if partition.closed or self.is_drained:
                 return
             first = log.log_end_offset
-            self.source_epoch = read_header(piece).partition_leader_epoch
+            self.source_epoch = last_leader_epoch(piece)
             set_leader_epoch(piece, partition.leader_epoch)
             try:
                 log.appender.append_as_follower(piece, now_ms=now_ms)
@@ -219,6 +423,25 @@ class PartitionCopy:
         if log.log_end_offset >= self.source_end:
             self.caught_up_ms = now_ms
         self._follow_start()
+
+    def _begin_where_they_begin(self, records: Buffer) -> bool:
+        """If the log is empty and starts inside of the first batch, let it start at that batch; DeleteRecords may end there. `take` moves
+        the start up again. Returns whether the records can be appended."""
+        log = self.partition.log
+        if log.log_start_offset != log.log_end_offset or len(records) < HEADER_SIZE:
+            return True
+        first = read_header(records)
+        if first.base_offset < log.log_end_offset <= first.last_offset:
+            if log.is_swapping:
+                return False
+            self.partition.cut_log(first.base_offset, None, start_again_at=first.base_offset)
+        return True
+
+    def follow_start(self) -> None:
+        """Move the start of the log as far as that of the source is known, and is replicated here. Call it regularly: a source tells its
+        start once, and the high watermark here may reach it later."""
+        if self.state not in OF_FAILBACK and not self.is_drained:
+            self._follow_start()
 
     def _follow_start(self) -> None:
         partition = self.partition
@@ -232,13 +455,13 @@ class PartitionCopy:
     @property
     def is_drained(self) -> bool:
         """Whether the copy takes nothing more, because it is promoted and has what the source had."""
-        if self.state == MIRRORING:
+        if self.state not in {PROMOTING, PROMOTING_NOW}:
             return False
         return self._is_ended or self.state == PROMOTING_NOW
 
     @property
     def is_at_source_end(self) -> bool:
-        return self._is_asked_since_promotion and self.partition.log.log_end_offset >= self.source_end
+        return self._is_answered_since_promotion and self.partition.log.log_end_offset >= self.source_end
 
     @property
     def is_ready(self) -> bool:
@@ -252,9 +475,15 @@ class PartitionCopy:
             StorageError: the disk does not take the markers; the next call continues.
         """
         partition = self.partition
-        if self.state == MIRRORING or self._is_ended or not (self.state == PROMOTING_NOW or self.is_at_source_end):
+        if (
+            self.state not in {PROMOTING, PROMOTING_NOW}
+            or self._is_ended
+            or not (self.state == PROMOTING_NOW or self.is_at_source_end)
+        ):
             return 0
         log, count = partition.log, 0
+        if self._copied_end == UNKNOWN:
+            self._copied_end = log.log_end_offset
         for producer in log.reader.producers():
             if producer.current_txn_start_offset < 0:
                 continue
@@ -269,12 +498,24 @@ class PartitionCopy:
 
     # Status
 
+    def _bytes_of(self, lag: int) -> int:
+        """About the size of so many records, as that of the records here; UNKNOWN if there are none."""
+        log = self.partition.log
+        records = log.log_end_offset - log.log_start_offset
+        if lag <= 0:
+            return lag
+        return lag * log.size_bytes // records if records > 0 else UNKNOWN
+
     def status(self, now_ms: int) -> PartitionStatus:
         """What an operator wants to know."""
+        self._notice_state()
         log = self.partition.log
         end = log.log_end_offset
-        lag = max(self.source_end - end, 0) if self.source_end >= 0 else UNKNOWN
-        state = self.state if not self.is_stopped else "stopped"
+        copied = end if self._copied_end == UNKNOWN else self._copied_end
+        lag = max(self.source_end - copied, 0) if self.source_end >= 0 else UNKNOWN
+        state = self._failback_state() if self.state in OF_FAILBACK else self.state
+        if self.is_stopped or self.is_source_deleted:
+            state = "stopped"
         return PartitionStatus(
             topic=self.partition.topic,
             partition=self.partition.index,
@@ -286,7 +527,27 @@ class PartitionCopy:
             lag_ms=max(now_ms - self.caught_up_ms, 0) if lag else 0,
             reason=self.reason,
             producer_id_end=max((producer.producer_id + 1 for producer in log.reader.producers()), default=0),
+            common_offset=self.common_offset,
+            lag_bytes=self._bytes_of(lag),
+            copied_end_offset=copied,
+            silent_ms=UNKNOWN if self._heard_ms == NEVER_MS else max(now_ms - self._heard_ms, 0),
         )
+
+
+def last_leader_epoch(records: memoryview) -> int:
+    """The leader epoch of the last batch; `records` are whole batches. One answer may have batches of several epochs."""
+    position = 0
+    while (following := position + int.from_bytes(records[position + 8 : position + 12], "big") + LENGTH_OVERHEAD) < len(records):
+        position = following
+    return read_header(records, position).partition_leader_epoch
+
+    def _bytes_of(self, lag: int) -> int:
+        """About the size of so many records, as that of the records here; UNKNOWN if there are none."""
+        log = self.partition.log
+        records = log.log_end_offset - log.log_start_offset
+        if lag <= 0:
+            return lag
+        return lag * log.size_bytes // records if records > 0 else UNKNOWN
 
 
 def pieces(records: memoryview) -> Iterator[memoryview]:

@@ -15,12 +15,16 @@ class PartitionStatus(Struct, frozen=True):
     """One partition of a copy.
 
     Args:
-        state: mirroring, promoting, promoting-now, ready (to be opened for writers) or stopped.
+        state: one of mirror.state, ready (to be opened for writers), stopped, or in a failback inspected, compared or truncated.
         source_end_offset: -1 before the first answer of the source; then lag is -1 too.
         lag: records of the source that are not here.
         lag_ms: time since the copy had everything.
         reason: what holds the copy back; empty if nothing does.
         producer_id_end: all producer ids in the copy are below.
+        lag_bytes: about the size of these records, as that of the records here; -1 if it is not known.
+        copied_end_offset: the end without the markers that a promotion has appended.
+        silent_ms: the time since the source told its end; -1 if it has not.
+        common_offset: in a failback, the offset below which the source has the same; -1 before it is found.
     """
 
     topic: str
@@ -33,13 +37,47 @@ class PartitionStatus(Struct, frozen=True):
     lag_ms: int
     reason: str
     producer_id_end: int
+    common_offset: int = -1
+    copied_end_offset: int = -1
+    silent_ms: int = -1
+    lag_bytes: int = -1
+
+    @property
+    def lost_ms(self) -> int:
+        """If the source died now: from how long ago records may be missing. -1 if it is not known."""
+        return self.lag_ms if self.lag > 0 else self.silent_ms
+
+
+class LinkTimes(Struct, frozen=True):
+    """Where the time of a broker's fetchers went in the last `window_s` seconds.
+
+    Args:
+        seconds: by `fetch_times.Part`, of all fetchers that have copies.
+        bytes: of records that came.
+        round_trip_ms: the shortest wait for an answer of the source; -1 without an answer.
+    """
+
+    seconds: dict[str, float] = {}
+    bytes: int = 0
+    fetchers: int = 0
+    round_trip_ms: float = -1.0
+    window_s: float = 0.0
 
 
 class LinkStatus(Struct, frozen=True):
-    """One broker's view of a link: the error of its last contact with the source, and topics that cannot be copied, with the reason."""
+    """One broker's view of a link.
+
+    Args:
+        error: that of the last contact with the source.
+        refused: topics that cannot be copied, with the reason.
+        not_followed: other things that cannot be copied, such as ACLs, with the reason.
+        times: of its fetchers.
+    """
 
     error: str = ""
     refused: dict[str, str] = {}
+    not_followed: dict[str, str] = {}
+    times: LinkTimes = LinkTimes()
 
 
 def encode(status: PartitionStatus | LinkStatus) -> str:

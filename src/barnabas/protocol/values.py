@@ -17,3 +17,8 @@ class ResourceType(IntEnum):
     CLIENT_METRICS = 16
     GROUP = 32
     LINK = 64  # a mirror link to another cluster; Kafka has none
+
+
+USER_CREDENTIALS = (
+    65  # in DescribeConfigs: the SCRAM credentials of all users, for a mirror link; no settings, and Kafka has none
+)

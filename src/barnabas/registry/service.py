@@ -26,7 +26,7 @@ from barnabas.registry.http.forwarding import FORWARDED, forward
 from barnabas.registry.http.routes import router_for
 from barnabas.registry.http.surface import Forwarded, Surface
 from barnabas.registry.store.election import Election
-from barnabas.registry.store.interface import Store, StoreFailed
+from barnabas.registry.store.interface import ReadOnly, Store, StoreFailed
 from barnabas.registry.store.topic import REPLICAS, TopicStore
 from barnabas.registry.store.writer import NotTheWriter, Writer
 from barnabas.security.rights import ClusterRights
@@ -69,6 +69,7 @@ class RegistryService:
         self._started = False
         self._elected = False
         self._closed = False
+        self._read_only = ""  # why the store accepts no records
         self._rights = ClusterRights(context.client, context.settings) if context.secured else None
         self.router: Router = router_for(Surface(self.registry, self, self._rights))
 
@@ -80,7 +81,8 @@ class RegistryService:
             raise ServiceError(str(error)) from error
         if await self._election.is_alone():
             self._leader = self._context.listener
-            await self._take_over()
+            if not await self._is_read_only():
+                await self._take_over()
         self._election.start()
         self._started = True
 
@@ -130,6 +132,8 @@ class RegistryService:
                     return await self._writer.submit(command)
                 if self._elected:  # another registry wrote, although the group elected this one
                     self._begin_to_write()
+            if self._read_only and self._leader == self._context.listener:
+                return self._answer_without_writing(command)
             leader = self._leader
             if leader is not None and leader != self._context.listener and FORWARDED not in request.headers:
                 response = await forward(leader, request, self._peers())
@@ -140,6 +144,13 @@ class RegistryService:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(RETRY_S, deadline - loop.time())):
                     await self._changed.wait()
+
+    def _answer_without_writing(self, command: Command) -> Any:
+        """The answer to a command that changes nothing, such as the registration of a schema that exists; refuses all others."""
+        outcome = self.registry.handle(command)
+        if outcome.records:
+            raise errors.not_permitted(f"The registry is in read-only mode: {self._read_only}")
+        return outcome.answer
 
     def _peers(self) -> ssl.SSLContext | None:
         """The TLS context of connections to the leader; its files are read each time, since certificates may be renewed."""
@@ -171,11 +182,30 @@ class RegistryService:
         if not self._writer.is_writer and (self._taking_over is None or self._taking_over.done()):
             self._taking_over = asyncio.create_task(self._take_over())
 
+    async def _is_read_only(self) -> bool:
+        """Try once to become the writer; whether the store is a copy that nobody writes to here."""
+        try:
+            await self._writer.take_over()
+        except ReadOnly as error:
+            self._read_only = str(error)
+            logger.info("event=registry-read-only reason=%r", self._read_only)
+            self._begin_to_write()
+        except StoreFailed as error:
+            logger.warning("event=registry-writer-refused reason=%r", str(error))
+        return bool(self._read_only)
+
     async def _take_over(self) -> None:
         """Become the writer, and stay the writer while this registry is the leader."""
         while self._leader == self._context.listener and not self._writer.is_writer:
             try:
                 await self._writer.take_over()
+                self._read_only = ""
+            except ReadOnly as error:
+                if str(error) != self._read_only:
+                    logger.info("event=registry-read-only reason=%r", str(error))
+                self._read_only = str(error)
+                self._changed.set()
+                await asyncio.sleep(1)
             except StoreFailed as error:
                 logger.warning("event=registry-writer-refused reason=%r", str(error))
                 await asyncio.sleep(1)

@@ -159,6 +159,18 @@ class InSyncReplicas:
             if follower.end_offset == leader_end:
                 follower.last_caught_up_ms = max(follower.last_caught_up_ms, self._heard.get(replica_id, NEVER_MS))
 
+    def log_was_cut(self, leader_end: int) -> None:
+        """The leader's log ends at `leader_end` now. A follower that was past it has to tell its end again."""
+        self.epoch_start = min(self.epoch_start, leader_end)
+        for follower in self._followers.values():
+            if follower.end_offset > leader_end:
+                follower.end_offset = UNKNOWN_OFFSET
+
+    def all_end_at(self, leader_end: int) -> bool:
+        """Whether the last fetch of each follower that may be in sync was at `leader_end`."""
+        maximal = self.maximal
+        return all(follower.end_offset == leader_end for replica, follower in self._followers.items() if replica in maximal)
+
     @property
     def is_complete(self) -> bool:
         """Whether all replicas are in sync according to the controller."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.records.rows import Run
     from barnabas.replication.online_replica import FetchWaiter, FlushScheduler
     from barnabas.storage.markers import Ending
+    from barnabas.storage.producer_rewind import ProducerRewind
 
 Done = Callable[[KafkaError | None], None]
 
@@ -135,6 +136,42 @@ class LeaderPartition(OnlineReplica):
         """Count batches that were copied to the log from another cluster; they begin at `first_offset` and take `size` bytes."""
         self._appended(first_offset, size)
         self.settle_transactions()
+
+    def cut_log(self, offset: int, rewind: ProducerRewind | None, *, start_again_at: int | None = None) -> None:
+        """Drop the records from `offset` on: they were written here, and another cluster that took over has others there.
+
+        Nothing may be appended before the next leader epoch. Until then followers see by offsets alone that the log became shorter.
+
+        Args:
+            rewind: see `LogTruncator.truncate_to`.
+            start_again_at: drop all records, and let the log start there.
+
+        Raises:
+            LogDirFailed: the disk does not work.
+        """
+        log = self.log
+        if start_again_at is None:
+            log.truncator.truncate_to(offset, rewind)
+        else:
+            log.truncator.truncate_fully_and_start_at(start_again_at)
+        end = log.log_end_offset
+        self.high_watermark = min(self.high_watermark, end) if start_again_at is None else end
+        self._hidden_bytes = 0
+        self._plan_flushing()
+        refused = [done for last, done, _ in self._commit_waiters if last >= end]
+        refused += [done for last, done in self._kept_waiters if last >= end]
+        self._commit_waiters = [waiter for waiter in self._commit_waiters if waiter[0] < end]
+        self._kept_waiters = [waiter for waiter in self._kept_waiters if waiter[0] < end]
+        if self.followers is not None:
+            self.followers.log_was_cut(end)
+        for done in refused:
+            done(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        self._send_fetchers_away()
+
+    @property
+    def is_followed_exactly(self) -> bool:
+        """Whether all in-sync replicas have this log and nothing else, as far as their last fetches tell."""
+        return self.followers is None or self.followers.replicas.all_end_at(self.log.log_end_offset)
 
     def _appended(self, first_offset: int, size: int) -> None:
         """Tell the followers' state and the flush about an append that begins at `first_offset` and takes `size` bytes."""

@@ -137,6 +137,12 @@ class PartitionFollowers:
             for waiter in list(self.waiters):
                 waiter.records_added(size)
 
+    def log_was_cut(self, end: int) -> None:
+        """Record that the leader's log ends at `end` now, before where it ended."""
+        self._hidden.clear()
+        self.kept_end = min(self.kept_end, end)
+        self.replicas.log_was_cut(end)
+
     def hide(self, end: int, size: int) -> None:
         """Record that the `size` bytes before `end` are not committed yet."""
         hidden = self._hidden

@@ -11,6 +11,7 @@ Rules
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import math
 from base64 import b64decode, b64encode
@@ -20,12 +21,13 @@ from typing import Any, NamedTuple
 
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.security.scram import MAX_ITERATIONS, MIN_ITERATIONS, Credential, credential_from_salted, unknown
+from barnabas.security.scram import HASHES, MAX_ITERATIONS, MIN_ITERATIONS, Credential, credential_from_salted, unknown
 
 MECHANISM_NUMBERS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}  # the numbers of AlterUserScramCredentials
 NUMBERS = {name: number for number, name in MECHANISM_NUMBERS.items()}
 SECRET = "\0secret"  # user names cannot start with \0, so this key conflicts with none
 SECRET_BYTES = 32
+MAX_SALT_BYTES = 1_024  # of a credential from another cluster
 Declared = Mapping[str, Any]  # user name -> fields
 Pattern = tuple[int, int]  # iterations, and bytes of the salt
 
@@ -151,6 +153,29 @@ def encode(credential: Credential) -> dict[str, Any]:
         "server_key": b64encode(credential.server_key).decode(),
         "iterations": credential.iterations,
     }
+
+
+def is_stored_user(fields: Any) -> bool:
+    """Whether fields that came from elsewhere are the stored form of a user."""
+    if not isinstance(fields, dict) or not fields or not fields.keys() <= NUMBERS.keys():
+        return False
+    return all(_is_stored(mechanism, each) for mechanism, each in fields.items())
+
+
+def _is_stored(mechanism: str, fields: Any) -> bool:
+    try:
+        credential = _decode(fields)
+    except (TypeError, KeyError, ValueError):
+        return False
+    size = hashlib.new(HASHES[mechanism]).digest_size
+    iterations = credential.iterations
+    return (
+        isinstance(iterations, int)
+        and MIN_ITERATIONS <= iterations <= MAX_ITERATIONS
+        and len(credential.stored_key) == len(credential.server_key) == size
+        and 0 < len(credential.salt) <= MAX_SALT_BYTES
+        and fields.keys() == encode(credential).keys()
+    )
 
 
 def encode_secret(secret: bytes) -> dict[str, Any]:

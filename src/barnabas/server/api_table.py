@@ -65,7 +65,7 @@ class ServingBroker(
     transactions.TransactionBroker,
     transactions_admin.TransactionsAdminBroker,
     users.UserBroker,
-    configs.AlteringBroker,
+    configs.ConfigBroker,
     controller.EnvelopeBroker,
     liveness.LivenessBroker,
     FetchingBroker,

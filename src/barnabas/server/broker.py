@@ -201,7 +201,7 @@ class Broker:
         self.throttles = Throttles(services)
         self.fetcher_manager = FetcherManager(services, self.throttles, self.log_start_offsets)
         self.schema_validation = SchemaValidation(services)
-        self.mirrors = Mirrors(services, self.schema_validation.fit, lambda: self.coordinators)
+        self.mirrors = Mirrors(services, self.schema_validation.fit, lambda: self.coordinators, self.log_start_offsets)
         self.replica_manager = ReplicaManager(
             services,
             cleaner=self.cleaner,

@@ -70,7 +70,7 @@ class Coordinators:
             PartitionedLog(services, pinned_files, TRANSACTIONS_TOPIC, config.transaction_state_log_num_partitions),
             config,
             clock,
-            ProducerIdBlock(lambda: services.controller.next_producer_id()),
+            ProducerIdBlock(lambda: services.controller.next_producer_id(), lambda: services.metadata.producer_id_end),
             self.markers,
             self._epoch_of,
             lambda: self._prepare(TRANSACTIONS_TOPIC),

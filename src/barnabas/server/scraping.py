@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from barnabas.protocol.messages import APIS
 from barnabas.server import old_requests
 from barnabas.server.cleaning import cleaner_metrics as cleaning
+from barnabas.server.mirroring import mirror_metrics as mirroring
 from barnabas.server.quotas import quota_metrics as quotas
 from barnabas.server.replication import replica_metrics as replication
 from barnabas.server.series import Series, in_turns
@@ -199,7 +200,7 @@ _LABELS: Mapping[str, tuple[str, ...]] = {
 }
 HISTOGRAMS = frozenset({"barnabas_request_seconds", "barnabas_flush_round_seconds"})
 
-LABELS = {**_LABELS, **transactions.LABELS, **quotas.LABELS, **old_requests.LABELS}
+LABELS = {**_LABELS, **transactions.LABELS, **quotas.LABELS, **mirroring.LABELS, **old_requests.LABELS}
 NAMES = {
     **{name: text for name, (text, _) in {**COUNTERS, **GAUGES}.items()},
     **TEXTS,
@@ -207,6 +208,7 @@ NAMES = {
     **cleaning.NAMES,
     **transactions.NAMES,
     **quotas.NAMES,
+    **mirroring.NAMES,
     **old_requests.NAMES,
 }
 
@@ -216,6 +218,7 @@ class ScrapedBroker(
     cleaning.CleanerMetricsBroker,
     transactions.TransactionMetricsBroker,
     quotas.QuotaBroker,
+    mirroring.MirrorMetricsBroker,
     Protocol,
 ):
     """The parts of the broker that this page uses."""
@@ -252,6 +255,7 @@ def _measures(broker: ScrapedBroker) -> Iterator[Metric | Series | None]:
     yield from cleaning.measures(broker, CounterMetricFamily, GaugeMetricFamily)
     yield from transactions.measures(broker, CounterMetricFamily, GaugeMetricFamily)
     yield from quotas.measures(broker, CounterMetricFamily, GaugeMetricFamily)
+    yield from mirroring.measures(broker, CounterMetricFamily, GaugeMetricFamily)
     yield from old_requests.measures(broker.old_requests, CounterMetricFamily)
     yield from _times(broker, HistogramMetricFamily)
     yield from _partitions(broker)

@@ -48,6 +48,7 @@ class Barnabas(Postgres):
         COMMANDS: ClassVar[set[TokenType]] = set()  # every statement is read as words
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
             **Postgres.Tokenizer.KEYWORDS, "DIV": TokenType.DIV, "RLIKE": TokenType.RLIKE, "STREAM": TokenType.STREAM,
+            "BYTES": TokenType.VARBINARY,
         }  # fmt: skip
 
     class Parser(PostgresParser):
@@ -301,6 +302,11 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             if follows == TokenType.DCOLON:  # `date '2026-01-31'::text` casts the date, and not its text
                 made[-1:] = [_like(before, TokenType.L_PAREN, "("), before, token, _like(token, TokenType.R_PAREN, ")")]
                 continue
+        if token.token_type == TokenType.SELECT and _is_alias(tokens, place):
+            made.append(_like(token, TokenType.VAR, token.text))
+            continue
+        if token.token_type == TokenType.FROM and _is_empty_exists(made):
+            made.append(_like(token, TokenType.NUMBER, "1"))  # EXISTS (SELECT FROM t)
         number = _number(tokens, place, before)
         if number is not None:
             made[-1 if token.token_type == TokenType.VAR else len(made) :] = [number]
@@ -320,6 +326,20 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             continue
         made.append(token)
     return made
+
+
+def _is_alias(tokens: Sequence[Token], place: int) -> bool:
+    """Whether the word `select` is the name of an output: `x AS select`."""
+    if not place or tokens[place - 1].token_type != TokenType.ALIAS:
+        return False
+    follows = tokens[place + 1].token_type if place + 1 < len(tokens) else TokenType.FROM
+    return follows in (TokenType.FROM, TokenType.COMMA, TokenType.R_PAREN)
+
+
+def _is_empty_exists(made: Sequence[Token]) -> bool:
+    """Whether the tokens end with `EXISTS (SELECT`."""
+    kinds = [each.token_type for each in made[-3:]]
+    return kinds == [TokenType.EXISTS, TokenType.L_PAREN, TokenType.SELECT]
 
 
 def _number(tokens: Sequence[Token], place: int, before: Token | None) -> Token | None:

@@ -74,8 +74,14 @@ def _by_offset(aggregate: Any) -> Callable[..., Any]:
     return make
 
 
+def _plain(name: str) -> Callable[[list[Any]], Any]:
+    """A function whose arguments stay as they are written."""
+    return lambda args: exp.Anonymous(this=name, expressions=args)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: make for name, make in _OWN.items() if name not in PostgresParser.FUNCTIONS},
+    "TO_CHAR": _plain("to_char"),
     "MAP": _map,
     "TIMESTAMPDIFF": _OWN["TIMESTAMPDIFF"],
     "REGEXP_EXTRACT": _extracted,

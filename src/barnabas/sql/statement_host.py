@@ -6,6 +6,7 @@ wrote: its next statement waits until they can be read.
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
+from barnabas.engine.clock import CLOCK, make_topic, record
 from barnabas.engine.spark_queries import SparkQueries
 from barnabas.errors import BarnabasError
 from barnabas.functions.definition import PYTHON, Function
@@ -346,6 +348,11 @@ class StatementHost:
         self.running.check()
         for (_, partition), end in self.producers.write_one(topic, key, value).items():
             self.access.wrote(topic, {partition: end})
+
+    def tell_time(self) -> None:
+        """Write the time into the topic of the clock of views. Raises KafkaError, ClientError."""
+        make_topic(self.client)
+        self.send_one(CLOCK, None, record(dt.datetime.now(dt.UTC)))
 
     def existing(self, relation: TopicRelation, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys that a row has, the open transaction's rows among them."""

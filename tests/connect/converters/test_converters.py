@@ -13,7 +13,10 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from hypothesis import given
+from hypothesis import strategies as st
 
+from barnabas.connect.converters import json_columns
 from barnabas.connect.converters.json_converter import JsonConverter
 from barnabas.connect.converters.registry import converter
 from barnabas.connect.errors import ConnectError
@@ -197,6 +200,23 @@ def test_confluents_client_reads_what_the_avro_converter_wrote_and_back(registry
 def test_values_without_fields_have_avro_schemas_too(registry: str) -> None:
     its = made("io.confluent.connect.avro.AvroConverter", **{"schema.registry.url": registry})
     assert its.decode(its.encode(pa.array(["a", "b"]), "texts")).column.to_pylist() == ["a", "b"]
+
+
+@given(st.lists(st.none() | st.text(max_size=20), min_size=json_columns.FEW_ROWS, max_size=60), st.integers(0, 30))
+def test_texts_have_the_escapes_of_the_library(values: list[str | None], begin: int) -> None:
+    rows = [None if each is None else {"a": each, "b": {"same": 1, "c": each}} for each in [*values, *map(chr, range(160))]][
+        begin:
+    ]
+    column = pa.array([{"a": "", "b": {"same": 1, "c": ""}}, *rows])[1:]
+    assert json_columns.texts(column).to_pylist() == [
+        None if each is None else msgspec.json.encode(each).decode() for each in rows
+    ]
+
+
+def test_json_beyond_the_limit_of_a_column_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_columns, "MOST_BYTES", 1000)
+    with pytest.raises(ConnectError, match="100 records have 2200 bytes of JSON together, more than 1000"):
+        json_columns.texts(pa.array(["x" * 20] * 100))
 
 
 @pytest.mark.parametrize("count", [1, 100])

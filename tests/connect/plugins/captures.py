@@ -48,6 +48,10 @@ class Capture:
             for each in records_of(self.tasks._client, self.topic(table))
         ]
 
+    def values(self, topic: str) -> list[Any]:
+        """The values of a topic, but for tombstones."""
+        return [msgspec.json.decode(each.value) for each in records_of(self.tasks._client, topic) if each.value is not None]
+
     def changes(self, table: str) -> list[tuple[Any, ...]]:
         """Operation, before and after of a table's events; tombstones as (key, None)."""
         return [

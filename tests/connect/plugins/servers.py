@@ -100,11 +100,12 @@ class PostgresServer(Server):
     def url(self) -> str:
         return f"jdbc:postgresql://127.0.0.1:{self.port}/postgres"
 
-    def start(self) -> None:
+    def start(self, **more: str) -> None:
+        """Start it, with further settings."""
         settings = {
             "port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off", "wal_level": "logical",
             "max_wal_senders": 20, "max_replication_slots": 20, "wal_sender_timeout": "10s", "shared_buffers": "32MB",
-            "deadlock_timeout": "20ms",
+            "deadlock_timeout": "20ms", **more,
         }  # fmt: skip
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         self.spawn([str(self._binaries / "postgres"), "-D", str(self.data), *options])
@@ -117,9 +118,17 @@ class PostgresServer(Server):
             return False
         return True
 
-    def connect(self) -> psycopg.Connection[Any]:
+    def connect(self, database: str = "postgres") -> psycopg.Connection[Any]:
         """A connection that commits each statement."""
-        return psycopg.connect(host="127.0.0.1", port=self.port, user="postgres", dbname="postgres", autocommit=True)
+        return psycopg.connect(
+            host="127.0.0.1", port=self.port, user="postgres", dbname=database, autocommit=True, client_encoding="UTF8"
+        )  # fmt: skip
+
+    def ask_for_password(self, user: str) -> None:
+        """Let a user in with a password alone."""
+        path = self.data / "pg_hba.conf"
+        path.write_text(f"host all {user} 127.0.0.1/32 scram-sha-256\n{path.read_text()}")
+        self.query("SELECT pg_reload_conf()")
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
         """Run a statement; its rows, if it has some."""

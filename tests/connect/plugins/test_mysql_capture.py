@@ -7,6 +7,7 @@ from zlib import crc32
 import pytest
 
 from barnabas.connect.plugins.mysql_capture import source
+from barnabas.connect.plugins.mysql_capture.logged import truncated
 from barnabas.engine.jobs import Job
 from tests.connect.plugins.captures import LARGE, Capture, values_of_a_large_transaction
 from tests.connect.plugins.servers import MariadbServer
@@ -74,6 +75,10 @@ TYPES = {
     "timestamp(6) NULL": ("'2020-01-01 02:00:00.1'", "2020-01-01T02:00:00.1Z"), "time": ("'01:00:00'", 3600000000),
     "year": ("2020", 2020), "enum('a','b')": ("'b'", "b"), "set('a','b')": ("'a,b'", "a,b"), "bit(1)": ("b'1'", True),
     "bit(9)": ("b'100000001'", "AQE="), "decimal(10,2)": ("1.5", "1.50"), "char(3)": ("'a'", "a"),
+    "set('a','b') ": ("''", ""), "year ": ("0", 0), "varbinary(3)": ("x'ff'", "/w=="), "binary(2)": ("x'ff00'", "/wA="),
+    "float": ("1.5", 1.5), "mediumint unsigned": ("16777215", 16777215), "time(3)": ("'-01:00:00.5'", -3600500000),
+    "datetime(3)": ("'1969-12-31 23:59:59.5'", -500), "varchar(300) CHARACTER SET latin1": ("'é'", "é"), "mediumtext": ("'x'", "x"),
+    "decimal(40,3)": ("-1.5", "-1.500"),
 }  # fmt: skip
 
 
@@ -106,3 +111,46 @@ def test_a_large_transaction_goes_on_within(capture: MysqlCapture, monkeypatch: 
     numbers = range(1, LARGE // 2 + 1)
     found = values_of_a_large_transaction(capture, monkeypatch, source, f"VALUES {', '.join(f'({each})' for each in numbers)}")
     assert found == [0, *numbers, *numbers, -1]
+
+
+def test_a_key_keeps_the_name_and_the_type_that_it_had(capture: MysqlCapture) -> None:
+    """The catalog of now has another name for it."""
+    capture.run("CREATE TABLE t (v int, id int, PRIMARY KEY (id, v))", "INSERT INTO t VALUES (0, 0)")
+    with capture.tasks.running(capture.job()) as task:
+        capture.until("t", 1, task)
+    capture.run(
+        "INSERT INTO t VALUES (1, 1)", "ALTER TABLE t RENAME COLUMN id TO name", "INSERT INTO t VALUES (2, 2)",
+        "ALTER TABLE t MODIFY name varchar(9), RENAME COLUMN v TO w", "INSERT INTO t VALUES (3, 'x')", "DROP TABLE t",
+    )  # fmt: skip
+    with capture.tasks.running(capture.job()) as task:
+        found = capture.until("t", 4, task)
+    assert [after for _, _, after in found] == [{"v": 0, "id": 0}, {"v": 1, "id": 1}, {"v": 2, "name": 2}, {"w": 3, "name": "x"}]
+    keys = [list(key.items()) for key, _ in capture.records("t")]
+    assert keys == [[("id", 0), ("v", 0)], [("id", 1), ("v", 1)], [("name", 2), ("v", 2)], [("name", "x"), ("w", 3)]]
+
+
+def test_truncations_have_events_if_they_are_not_skipped(capture: MysqlCapture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (0)")
+    with capture.tasks.running(capture.job(skipped_operations="none")) as task:
+        capture.until("t", 1, task)
+        capture.run("INSERT INTO t VALUES (1)", "TRUNCATE t", "INSERT INTO t VALUES (2)")
+        found = capture.until("t", 4, task)
+        assert found[1:] == [("c", None, {"id": 1}), ("t", None, None), ("c", None, {"id": 2})]
+        capture.run(f"/* all */ truncate table `{capture.name}` . `t`")
+        capture.until("t", 5, task)
+    with capture.tasks.running(capture.job(skipped_operations="none")) as task:
+        capture.run("INSERT INTO t VALUES (3)")
+        assert capture.until("t", 6, task)[4:] == [("t", None, None), ("c", None, {"id": 3})]
+    assert capture.records("t")[2][0] is None
+
+
+@pytest.mark.parametrize(
+    ("statement", "table"),
+    [
+        ("TRUNCATE t", ("d", "t")), ("truncate  table e.`a``b`", ("e", "a`b")), ("/* c */ -- d\nTRUNCATE `t`", ("d", "t")),
+        ("SET STATEMENT max_statement_time=1 FOR TRUNCATE TABLE t", ("d", "t")), ("TRUNCATE t WAIT 5", ("d", "t")),
+        ("CREATE TABLE truncates (id int)", None), ("INSERT INTO t VALUES ('TRUNCATE t')", None), ("", None),
+    ],
+)  # fmt: skip
+def test_statements_that_empty_tables(statement: str, table: tuple[str, str] | None) -> None:
+    assert truncated(statement, "d") == table

@@ -13,11 +13,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
 
-from tests.connect.plugins.servers import PostgresServer
-from tests.differential.capture import golden, postgres
+from tools.kafka import DEBEZIUM_FOR_MARIADB
+
+from tests.connect.plugins.servers import MariadbServer, PostgresServer
+from tests.differential.capture import golden, mariadb, postgres
 from tests.differential.capture.captures import Topics, await_event, debezium, ours
 from tests.differential.capture.comparison import differences
-from tests.torture.databases import workload
+from tests.torture.databases import mariadb_workload, workload
 from tests.torture.databases.folding import folded
 from tests.torture.databases.rounds import rows_of
 
@@ -70,9 +72,48 @@ def random(seed: int, transactions: int) -> Iterator[str]:
                         yield f"{table}: the records of {name} do not make the table"
 
 
-def _makes(topics: Topics, table: str, rows: Counter[str]) -> bool:
+@contextmanager
+def both_of_mariadb(server: MariadbServer, tables: str) -> Iterator[tuple[Topics, Topics]]:
+    """The same for MariaDB."""
+    theirs, mine = (mariadb.config(server.port, number, tables) for number in (5400, 5500))
+    with debezium(theirs, DEBEZIUM_FOR_MARIADB) as left, ours(mine) as right:
+        for each in (left, right):
+            await_event(each, mariadb.DONE, 1)
+        yield left, right
+
+
+def fixed_of_mariadb() -> Iterator[str]:
+    """The differences of the fixed list."""
+    with closing(MariadbServer()) as server:
+        mariadb.run(server, *mariadb.SCHEMA, "INSERT INTO done VALUES (0)")
+        with both_of_mariadb(server, r"shop\..*") as topics:
+            mariadb.run(server, *mariadb.CHANGES, "INSERT INTO done VALUES (1)")
+            for each in topics:
+                await_event(each, mariadb.DONE, 2)
+            for table in mariadb.TABLES:
+                theirs, mine = (each.events(table) for each in topics)
+                yield from (f"{table} {each}" for each in mariadb.differences(theirs, mine))
+
+
+def random_of_mariadb(seed: int, transactions: int) -> Iterator[str]:
+    """The differences of a random workload."""
+    with closing(MariadbServer()) as server:
+        mariadb.run(server, *mariadb_workload.SCHEMA, "INSERT INTO done VALUES (0)")
+        with both_of_mariadb(server, rf"shop\.({'|'.join(workload.TABLES)}|done)") as topics:
+            with mariadb_workload.MariadbWorkload(server, seed) as load:
+                load.go_on(transactions)
+            mariadb_workload.touch(server)
+            mariadb.run(server, "INSERT INTO done VALUES (1)")
+            for each, name in zip(topics, ("Debezium", "barnabas"), strict=True):
+                await_event(each, mariadb.DONE, 2)
+                for table in workload.TABLES:
+                    if not _makes(each, table, mariadb_workload.rows_of(server, table), "shop"):
+                        yield f"{table}: the records of {name} do not make the table"
+
+
+def _makes(topics: Topics, table: str, rows: Counter[str], schema: str = "public") -> bool:
     try:
-        return folded(topics.records(f"public.{table}")) == rows
+        return folded(topics.records(f"{schema}.{table}")) == rows
     except AssertionError as error:
         print(f"{table}: {error}")
         return False
@@ -83,9 +124,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.differential.capture", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="decides the random workload (default %(default)s)")
     parser.add_argument("--transactions", type=int, default=TRANSACTIONS, help="of the workload (default %(default)s)")
+    parser.add_argument("--database", choices=("postgres", "mariadb"), default="postgres", help="default %(default)s")
     options = parser.parse_args(arguments)
+    first, second = (fixed, random) if options.database == "postgres" else (fixed_of_mariadb, random_of_mariadb)
     count = 0
-    for each in chain(fixed(), random(options.seed, options.transactions)):
+    for each in chain(first(), second(options.seed, options.transactions)):
         print(each[:300], flush=True)
         count += 1
     print(f"capture: {count} differences to Debezium that are not known")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import msgspec
 from tools.kafka import DEBEZIUM_VERSION
@@ -56,9 +57,9 @@ def _decoded(data: Any) -> Any:
 
 
 @contextmanager
-def debezium(config: Mapping[str, str]) -> Iterator[Topics]:
+def debezium(config: Mapping[str, str], version: str = DEBEZIUM_VERSION) -> Iterator[Topics]:
     """Debezium in Kafka Connect."""
-    jars = f"debezium-{DEBEZIUM_VERSION}"
+    jars = f"debezium-{version}"
     with (
         tempfile.TemporaryDirectory() as folder,
         Broker() as broker,
@@ -68,7 +69,11 @@ def debezium(config: Mapping[str, str]) -> Iterator[Topics]:
         request = urllib.request.Request(
             f"{url}/connectors/{NAME}/config", body, {"Content-Type": "application/json"}, method="PUT"
         )  # fmt: skip
-        urllib.request.urlopen(request, timeout=WITHIN_S).close()
+        try:
+            urllib.request.urlopen(request, timeout=WITHIN_S).close()
+        except HTTPError as error:
+            error.add_note(f"Kafka Connect: {error.read().decode()[:2000]}")
+            raise
         yield from _watched(Topics(broker.bootstrap_servers, config["topic.prefix"]), url)
 
 

@@ -1,4 +1,5 @@
 // Command interop tests a broker with the Go clients franz-go and sarama: "interop franz|sarama|dropped|registry HOST:PORT PREFIX [SCENARIO...]".
+// "interop follow HOST:PORT TOPIC GROUP" prints records until it is ended.
 // It runs all scenarios, or those that are named, and prints "ok NAME" for each. The first failure ends it with exit code 1.
 package main
 
@@ -54,9 +55,15 @@ func same(sent message, key, value []byte, header string, milliseconds int64) er
 
 func main() {
 	clients := map[string][]scenario{"franz": franzScenarios, "sarama": saramaScenarios, "dropped": droppedScenarios, "registry": registryScenarios}
-	if len(os.Args) < 4 || clients[os.Args[1]] == nil {
+	if len(os.Args) < 4 || (clients[os.Args[1]] == nil && os.Args[1] != "follow") {
 		fmt.Fprintln(os.Stderr, "usage: interop franz|sarama|dropped|registry HOST:PORT PREFIX [SCENARIO...]")
 		os.Exit(2)
+	}
+	if os.Args[1] == "follow" && len(os.Args) == 5 {
+		if err := follow(os.Args[2], os.Args[3], os.Args[4]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 	var err error
 	if secured, err = securityFromEnvironment(); err != nil {

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from barnabas.cli import mirror_requests
 from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.connection import Connection
+from barnabas.cli.mirror_failback import Failback, LostPart
 from barnabas.cli.mirror_requests import LinkView, alter_link, finish_promotion, start_promotion, view, wait_ready
 from barnabas.cli.resources import Change, Operation
 from barnabas.client.blocking import BlockingClient
 from barnabas.mirror.status import PartitionStatus
-from barnabas.protocol.records.batch import split_batches
+from barnabas.protocol.records.batch import iterate_records, split_batches
 from tests.waiting import wait_until
 
 EPOCH_BYTES = slice(12, 16)
 LINK = "link"
 
 
-def create_link(target: str, source: str, **settings: str) -> None:
+def create_link(target: str, source: str, *, name: str = LINK, **settings: str) -> None:
     named = {"bootstrap.servers": source, **{key.replace("_", "."): value for key, value in settings.items()}}
     with Connection(target).wire() as wire:
-        alter_link(wire, LINK, [Change(key, Operation.SET, value) for key, value in named.items()])
+        alter_link(wire, name, [Change(key, Operation.SET, value) for key, value in named.items()])
+
+
+def delete_link(target: str) -> None:
+    with Brokers(Connection(target)) as brokers:
+        mirror_requests.delete_link(brokers, LINK)
 
 
 def link(target: str) -> LinkView:
@@ -38,11 +46,11 @@ def wait_for_reason(target: str, topic: str, reason: str) -> None:
     wait_until(lambda: (found := status_of(target, topic)) is not None and reason in found.reason, f"{reason!r} was not told")
 
 
-def promote(target: str, topics: list[str], *, now: bool = False, wait_s: float = 30) -> list[PartitionStatus]:
+def promote(target: str, topics: list[str], *, now: bool = False, wait_s: float = 30, link: str = LINK) -> list[PartitionStatus]:
     with Brokers(Connection(target)) as brokers:
         start_promotion(brokers.first, topics, now=now)
-        ready = wait_ready(brokers, LINK, topics, wait_s)
-        finish_promotion(brokers, LINK, ready, wait_s)
+        ready = wait_ready(brokers, link, topics, wait_s)
+        finish_promotion(brokers, link, ready, wait_s)
     return ready
 
 
@@ -82,7 +90,7 @@ def wait_equal(source: str, target: str, topic: str) -> None:
     assert [at for at in theirs if theirs[at] != ours[at]] == []
 
 
-def write(servers: str, topic: str, values: Iterable[str], **settings: object) -> None:
+def write(servers: str, topic: str, values: Iterable[str | bytes], **settings: object) -> None:
     """Write records, with their values as keys; each must be acknowledged."""
     failures = []
     producer = Producer({"bootstrap.servers": servers, **settings})
@@ -90,3 +98,58 @@ def write(servers: str, topic: str, values: Iterable[str], **settings: object) -
         producer.produce(topic, value, key=value, on_delivery=lambda error, _: failures.append(error) if error else None)
     assert producer.flush(30) == 0
     assert failures == []
+
+
+def records(servers: str, topic: str) -> list[bytes]:
+    """The values of partition 0."""
+    with BlockingClient.to(servers) as client:
+        data = client.fetch(topic, 0, 0).records
+        return [bytes(each.value or b"") for each in iterate_records(data)]
+
+
+def create(servers: str, name: str, partitions: int = 1, **config: str) -> None:
+    settings = {key.replace("_", "."): value for key, value in config.items()}
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(name, partitions, config=settings)])[name].result()
+
+
+def write_in_transaction(servers: str, topic: str, value: str, *, commit: bool) -> None:
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"t-{value}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, value.encode(), partition=0)
+    producer.flush(30)
+    producer.commit_transaction(30) if commit else producer.abort_transaction(30)
+
+
+def commit(servers: str, group: str, topic: str, offset: int) -> None:
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
+    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    consumer.close()
+
+
+def committed(servers: str, group: str, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
+    (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
+    consumer.close()
+    return int(found.offset)
+
+
+def open_transaction(servers: str, topic: str, value: str) -> Producer:
+    """A producer with a record in a transaction that is not ended."""
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"t-{value}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, value.encode(), partition=0)
+    producer.flush(30)
+    return producer
+
+
+def failback(servers: str, topics: list[str], link: str = "back", wait_s: float = 30) -> list[LostPart]:
+    with Failback(Connection(servers), link, wait_s, print) as run:
+        wanted = run.inspect(topics, only_promoted=False)
+        parts = run.compare(wanted)
+        run.save(parts)
+        run.move_groups_back(parts)
+        run.cut(wanted)
+    return parts

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from barnabas.cli.errors import Failure
+from barnabas.client.blocking import BlockingClient
 from barnabas.testing import Broker
 from tests.server.mirroring.clusters import (
+    commit,
+    committed,
+    create,
     create_link,
     ends,
     link,
@@ -19,6 +35,7 @@ from tests.server.mirroring.clusters import (
     wait_equal,
     wait_for_reason,
     write,
+    write_in_transaction,
 )
 from tests.waiting import wait_until
 
@@ -35,24 +52,9 @@ def target() -> Iterator[Broker]:
         yield broker
 
 
-def create(servers: str, name: str, partitions: int = 1, **config: str) -> None:
-    settings = {key.replace("_", "."): value for key, value in config.items()}
-    admin = AdminClient({"bootstrap.servers": servers})
-    admin.create_topics([NewTopic(name, partitions, config=settings)])[name].result()
-
-
 def delete(servers: str, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     admin.delete_topics([name])[name].result()
-
-
-def write_in_transaction(servers: str, topic: str, value: str, *, commit: bool) -> None:
-    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"t-{value}"})
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    producer.produce(topic, value.encode(), partition=0)
-    producer.flush(30)
-    producer.commit_transaction(30) if commit else producer.abort_transaction(30)
 
 
 def read(servers: str, topic: str, count: int) -> list[str]:
@@ -247,19 +249,6 @@ def test_a_copy_is_promoted_without_its_source(source: Broker, target: Broker) -
     assert read(ours, "orders", 2) == ["a", "b"]
 
 
-def commit(servers: str, group: str, topic: str, offset: int) -> None:
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
-    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
-    consumer.close()
-
-
-def committed(servers: str, group: str, topic: str) -> int:
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": group})
-    (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
-    consumer.close()
-    return int(found.offset)
-
-
 def test_groups_go_on_where_they_were(source: Broker, target: Broker) -> None:
     theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders")
@@ -281,3 +270,103 @@ def test_groups_go_on_where_they_were(source: Broker, target: Broker) -> None:
     wait_until(lambda: committed(ours, "later", "more") == 0, within_s=30)
     assert committed(ours, "billing", "orders") == 8
     assert committed(ours, "later", "orders") == OFFSET_INVALID
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_consumer_moves_to_the_target_with_its_group(source: Broker, target: Broker, protocol: str) -> None:
+    """Also its stored text is there, and an offset that goes back in the source goes back here."""
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders")
+    write(theirs, "orders", map(str, range(10)))
+    settings = {"group.id": "billing", "group.protocol": protocol, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    consumer = Consumer({"bootstrap.servers": theirs, **settings})
+    consumer.subscribe(["orders"])
+    assert (message := consumer.poll(30)) is not None
+    assert message.value() == b"0"
+    consumer.commit(offsets=[TopicPartition("orders", 0, 6, metadata="half past")], asynchronous=False)
+    create_link(ours, theirs, sync_group_offsets_interval_seconds="1")
+    wait_until(lambda: committed_with_text(ours, "billing", "orders") == (6, "half past"), "not copied", within_s=30)
+    consumer.commit(offsets=[TopicPartition("orders", 0, 4)], asynchronous=False)
+    consumer.close()
+    wait_until(lambda: committed_with_text(ours, "billing", "orders") == (4, ""), "it did not go back", within_s=30)
+    consumer = Consumer({"bootstrap.servers": ours, **settings})
+    consumer.subscribe(["orders"])
+    message = consumer.poll(30)
+    consumer.close()
+    assert message is not None
+    assert message.value() == b"4"
+    assert link(ours).not_followed == {}
+
+
+def committed_with_text(servers: str, group: str, topic: str) -> tuple[int, str]:
+    with BlockingClient.to(servers) as client:
+        found = client.committed_offsets(group, [(topic, 0)])[topic, 0]
+    return found.offset, found.metadata.rstrip("\0")  # librdkafka sends the end of its string too
+
+
+def test_a_group_that_is_deleted_in_the_source_stays(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders")
+    write(theirs, "orders", map(str, range(10)))
+    commit(theirs, "billing", "orders", 4)
+    create_link(ours, theirs, sync_group_offsets_interval_seconds="1")
+    wait_until(lambda: committed(ours, "billing", "orders") == 4, "the offset was not copied", within_s=30)
+    admin = AdminClient({"bootstrap.servers": theirs})
+    admin.delete_consumer_groups(["billing"])["billing"].result(30)
+    commit(theirs, "later", "orders", 1)
+    wait_until(lambda: committed(ours, "later", "orders") == 1, within_s=30)  # a round after the deletion
+    assert committed(ours, "billing", "orders") == 4
+
+
+def test_a_topic_that_is_deleted_in_the_source_stays_here(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    for name in ("orders", "other"):
+        create(theirs, name)
+        write(theirs, name, ["a"])
+    create_link(ours, theirs, refresh_topics_interval_seconds="1")
+    wait_equal(theirs, ours, "orders")
+    delete(theirs, "orders")
+    wait_for_reason(ours, "orders", "was deleted in the source; its records stay here")
+    assert (found := status_of(ours, "orders")) is not None
+    assert found.state == "stopped"
+    write(theirs, "other", ["b"])
+    wait_equal(theirs, ours, "other")  # other topics go on
+    assert read(ours, "orders", 1) == ["a"]
+    promote(ours, ["orders"], now=True)
+    write(ours, "orders", ["mine"])
+    assert read(ours, "orders", 2) == ["a", "mine"]
+
+
+def test_a_topic_that_may_not_be_described_is_not_taken_for_a_deleted_one(target: Broker) -> None:
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    admin_users = {"authorizer.class.name": authorizer, "super.users": "User:admin"}
+    with Broker(admin_users, users={"admin": "a", "mirror": "m"}) as source:
+        theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": theirs, **source.login("admin")})
+        admin.create_topics([NewTopic("orders", 1)])["orders"].result(30)
+        rights = [
+            AclBinding(
+                ResourceType.TOPIC, "orders", ResourcePatternType.LITERAL, "User:mirror", "*", operation, AclPermissionType.ALLOW
+            )
+            for operation in (AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)
+        ]
+        for made in admin.create_acls(rights).values():
+            made.result(30)
+        login = {key.replace(".", "_"): value for key, value in source.login("mirror").items()}
+        create_link(ours, theirs, refresh_topics_interval_seconds="1", **login)
+        wait_until(lambda: (found := status_of(ours, "orders")) is not None and found.lag == 0, "not copied", within_s=30)
+        write(theirs, "orders", ["a"], **source.login("admin"))
+        wait_until(lambda: ends(ours, "orders") == {0: 1}, "not copied", within_s=30)
+        everything: Any = None
+        wanted = AclBindingFilter(
+            ResourceType.TOPIC, "orders", ResourcePatternType.ANY, everything, everything, AclOperation.ANY, AclPermissionType.ANY
+        )
+        for gone in admin.delete_acls([wanted]).values():
+            gone.result(30)
+        wait_for_reason(ours, "orders", "TOPIC_AUTHORIZATION_FAILED")
+        assert (found := status_of(ours, "orders")) is not None
+        assert found.state == "mirroring"
+        for made in admin.create_acls(rights).values():
+            made.result(30)
+        write(theirs, "orders", ["b"], **source.login("admin"))
+        wait_until(lambda: ends(ours, "orders") == {0: 2}, "it did not go on", within_s=30)

@@ -12,6 +12,7 @@ from barnabas.testing import Broker
 from barnabas.testing.zookeeper import ZooKeeper
 from tests.server.cluster.processes import three_brokers
 from tests.server.mirroring.clusters import create_link, ends, link, promote, wait_equal, write
+from tests.server.mirroring.user_quotas import limit, quotas
 from tests.waiting import wait_until
 
 
@@ -55,3 +56,21 @@ def test_a_killed_leader_is_replaced_and_the_copy_stays_equal(source: Broker, ta
     promote(rest, ["orders"])
     write(rest, "orders", map(str, range(5000, 5100)))
     assert sum(ends(rest, "orders").values()) == 2200
+
+
+def test_another_controller_knows_what_the_link_has_made(source: Broker, targets: list[Broker]) -> None:
+    theirs = source.bootstrap_servers
+    ours = ",".join(broker.bootstrap_servers for broker in targets)
+    for user in ("alice", "bob"):
+        limit(theirs, user, 1000)
+    limit(ours, "carol", 7)
+    create_link(ours, theirs, sync_client_quotas_enabled="true", refresh_topics_interval_seconds="1")
+    wait_until(lambda: quotas(ours) == {"alice": 1000, "bob": 1000, "carol": 7}, "the quotas were not copied", within_s=30)
+    with BlockingClient.to(ours) as client:
+        client.topics_by_name([])
+        controller = client.cluster.controller_id
+    targets[controller - 1].kill()
+    rest = ",".join(broker.bootstrap_servers for broker in targets if broker is not targets[controller - 1])
+    limit(theirs, "bob", None)
+    wait_until(lambda: quotas(rest) == {"alice": 1000, "carol": 7}, "the other controller did not remove it", within_s=60)
+    assert quotas(theirs) == {"alice": 1000}

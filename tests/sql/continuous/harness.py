@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from barnabas.incremental import natives
 from barnabas.incremental.flow import open_flow
 from barnabas.incremental.interface import DELETED, KEY
 from barnabas.incremental.macros import MACROS
@@ -45,6 +46,7 @@ def table(name: str, columns: str, key: str = "") -> Relation:
 def connection() -> Any:
     """A DuckDB with the functions of the dialect."""
     made = duckdb.connect(config={"threads": "1"})
+    natives.register(made)
     made.execute(MACROS)
     return made
 

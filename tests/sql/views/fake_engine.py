@@ -15,6 +15,7 @@ import pyarrow as pa
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.client.results import NewTopic
+from barnabas.engine.clock import Ticking, tick
 from barnabas.engine.driver.appended import Appended
 from barnabas.engine.driver.rows import Decoder, Encoder
 from barnabas.engine.jobs import PROGRESS, STREAMING, Desired, InsertWork, Job, JobProgress, JobState, State, ViewWork, encode
@@ -187,7 +188,10 @@ class FakeEngine:
             client.create_topics([NewTopic(PROGRESS, 1, configs={"cleanup.policy": "compact"})])
         views: dict[str, _View | _Insert] = {}
         failed: dict[str, tuple[int, str]] = {}
+        ticking = Ticking()
         while not self._ending.wait(POLL_S):
+            if ticking.is_due(jobs.records.values(), time.monotonic()):
+                tick(client)
             there = {name: job for name, job in jobs.follow().items() if isinstance(job.work, STREAMING)}
             gone = [name for name, each in views.items() if name not in there or there[name].generation != each.job.generation]
             for name in gone:

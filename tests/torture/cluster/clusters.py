@@ -43,9 +43,11 @@ QUORUM = [f"quorum-{number}" for number in range(1, COUNT + 1)]
 
 
 class Cluster(ABC):
-    """Brokers and quorum by name, started by `start`."""
+    """Brokers and quorum by name, started by `start`; the names are those of nodes in the network."""
 
     name: str
+    brokers: Sequence[str] = BROKERS
+    quorum: Sequence[str] = QUORUM
 
     def __init__(self, folder: Path, network: Network, guard: Guard) -> None:
         self._folder, self._network, self._guard = folder, network, guard
@@ -59,16 +61,16 @@ class Cluster(ABC):
 
     @property
     def addresses(self) -> list[wire.Address]:
-        return [(self._network.address(name), BROKER_PORT) for name in BROKERS]
+        return [(self._network.address(name), BROKER_PORT) for name in self.brokers]
 
     def address(self, broker: str) -> wire.Address:
         return self._network.address(broker), BROKER_PORT
 
     def start(self) -> None:
-        for name in QUORUM:
+        for name in self.quorum:
             self.nodes[name] = self._node(name, self._quorum_command(name))
             self.nodes[name].start()
-        for name in BROKERS:
+        for name in self.brokers:
             self.nodes[name] = self._node(name, self._broker_command(name))
             self.nodes[name].start()
         self.wait_whole()
@@ -100,12 +102,12 @@ class Cluster(ABC):
             time.sleep(POLL_S)
 
     def _missing(self) -> str:
-        for name in BROKERS:
+        for name in self.brokers:
             try:
                 seen = wire.metadata(self.address(name))
             except OSError as error:
                 return f"{name} does not answer: {error}"
-            if len(seen.brokers) < COUNT:
+            if len(seen.brokers) < len(self.brokers):
                 return f"{name} knows {sorted(seen.brokers)}"
             behind = [f"{p.topic}-{p.index} {p.isr}" for p in seen.partitions if len(p.isr) < len(p.replicas) or p.leader < 0]
             if behind:
@@ -117,7 +119,9 @@ class Cluster(ABC):
         leaders = [p.leader for p in wire.metadata_of_any(self.addresses).partitions if p.topic == topic and p.leader >= 0]
         assert leaders, f"nobody leads {topic}"
         controller = self.controller()
-        return BROKERS[max(sorted(set(leaders)), key=lambda each: (leaders.count(each), BROKERS[each - 1] != controller)) - 1]
+        return self.brokers[
+            max(sorted(set(leaders)), key=lambda each: (leaders.count(each), self.brokers[each - 1] != controller)) - 1
+        ]
 
     def stop(self) -> None:
         for node in self.nodes.values():
@@ -130,9 +134,9 @@ class BarnabasCluster(Cluster):
     def _quorum_command(self, name: str) -> list[str]:
         data = self._folder / name
         data.mkdir(exist_ok=True)
-        (data / "myid").write_text(str(QUORUM.index(name) + 1))
+        (data / "myid").write_text(str(self.quorum.index(name) + 1))
         servers = {
-            f"server.{n}": f"{self._network.address(each)}:{PEER_PORT}:{VOTE_PORT}" for n, each in enumerate(QUORUM, start=1)
+            f"server.{n}": f"{self._network.address(each)}:{PEER_PORT}:{VOTE_PORT}" for n, each in enumerate(self.quorum, start=1)
         }
         own = {"dataDir": str(data), "clientPort": str(QUORUM_PORT), "clientPortAddress": self._network.address(name)}
         file = self._folder / f"{name}.cfg"
@@ -141,14 +145,14 @@ class BarnabasCluster(Cluster):
         return [java_of_zookeeper(), *JVM, *properties, "-cp", f"{JAR}:{LOGGER}", MAIN, str(file)]
 
     def _broker_command(self, name: str) -> list[str]:
-        quorum = ",".join(f"{self._network.address(each)}:{QUORUM_PORT}" for each in QUORUM)
-        command = [sys.executable, "-m", "barnabas.cli", "broker", "start", "--broker-id", str(BROKERS.index(name) + 1)]
+        quorum = ",".join(f"{self._network.address(each)}:{QUORUM_PORT}" for each in self.quorum)
+        command = [sys.executable, "-m", "barnabas.cli", "broker", "start", "--broker-id", str(self.brokers.index(name) + 1)]
         command += ["--metadata", f"zookeeper://{quorum}/barnabas", "--data-dir", str(self._folder / name)]
         command += ["--listeners", f"PLAINTEXT://{self._network.address(name)}:{BROKER_PORT}"]
         return command + [f"--config={key}={value}" for key, value in SETTINGS.items()]
 
     def controller(self) -> str:
-        return BROKERS[wire.metadata_of_any(self.addresses, with_controller=True).controller_id - 1]
+        return self.brokers[wire.metadata_of_any(self.addresses, with_controller=True).controller_id - 1]
 
 
 class KafkaCluster(Cluster):
@@ -159,17 +163,17 @@ class KafkaCluster(Cluster):
 
     def _quorum_command(self, name: str) -> list[str]:
         listener = f"CONTROLLER://{self._network.address(name)}:{QUORUM_PORT}"
-        roles = {"process.roles": "controller", "node.id": str(100 + QUORUM.index(name)), "listeners": listener}
+        roles = {"process.roles": "controller", "node.id": str(100 + self.quorum.index(name)), "listeners": listener}
         return self._command(name, roles)
 
     def _broker_command(self, name: str) -> list[str]:
         listener = f"PLAINTEXT://{self._network.address(name)}:{BROKER_PORT}"
-        roles = {"process.roles": "broker", "node.id": str(BROKERS.index(name) + 1), "listeners": listener,
+        roles = {"process.roles": "broker", "node.id": str(self.brokers.index(name) + 1), "listeners": listener,
                  "advertised.listeners": listener}  # fmt: skip
         return self._command(name, roles)
 
     def _command(self, name: str, properties: dict[str, str]) -> list[str]:
-        voters = ",".join(f"{100 + n}@{self._network.address(each)}:{QUORUM_PORT}" for n, each in enumerate(QUORUM))
+        voters = ",".join(f"{100 + n}@{self._network.address(each)}:{QUORUM_PORT}" for n, each in enumerate(self.quorum))
         common = {
             "controller.quorum.voters": voters,
             "controller.listener.names": "CONTROLLER",
@@ -182,9 +186,9 @@ class KafkaCluster(Cluster):
         return java("kafka.Kafka", str(file), jvm=(f"-Xmx{self.HEAP}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"))
 
     def controller(self) -> str:
-        for name in QUORUM:
+        for name in self.quorum:
             try:
-                return QUORUM[wire.active_controller((self._network.address(name), QUORUM_PORT)) - 100]
+                return self.quorum[wire.active_controller((self._network.address(name), QUORUM_PORT)) - 100]
             except OSError:
                 continue
         raise AssertionError("no controller says who is active")

@@ -116,7 +116,7 @@ class Namespaces(Network):
         super().__init__(names)
         self._holders: dict[str, subprocess.Popen[bytes]] = {}
         self._blocked: set[tuple[str, str]] = set()
-        _run("ip link set lo up", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+        run_commands("ip link set lo up", "echo 1 > /proc/sys/net/ipv4/ip_forward")
         try:
             for number, name in enumerate(self._names, start=1):
                 self._add(number, name)
@@ -133,10 +133,10 @@ class Namespaces(Network):
         assert holder.stdout is not None
         holder.stdout.readline()
         near, far = f"{SUBNET}.{number}.1", self.address(name)
-        _run(f"ip link add h{number} type veth peer name eth0 netns {holder.pid}", f"ip addr add {near}/24 dev h{number}",
+        run_commands(f"ip link add h{number} type veth peer name eth0 netns {holder.pid}", f"ip addr add {near}/24 dev h{number}",
              f"ip link set h{number} up")  # fmt: skip
         inside = f"ip addr add {far}/24 dev eth0 && ip link set eth0 up && ip link set lo up && ip route add default via {near}"
-        _run(f"nsenter --target {holder.pid} --net sh -c '{inside}'")
+        run_commands(f"nsenter --target {holder.pid} --net sh -c '{inside}'")
 
     def address(self, name: str) -> str:
         return f"{SUBNET}.{self._names.index(name) + 1}.2"
@@ -147,14 +147,19 @@ class Namespaces(Network):
     def block(self, source: str, target: str) -> None:
         if (source, target) not in self._blocked:
             self._blocked.add((source, target))
-            _run(f"ip rule add {self._rule(source, target)} blackhole")
+            run_commands(f"ip rule add {self.way(source, target)} blackhole")
 
     def heal(self) -> None:
         for way in list(self._blocked):
-            _run(f"ip rule del {self._rule(*way)} blackhole")
+            run_commands(f"ip rule del {self.way(*way)} blackhole")
             self._blocked.discard(way)
 
-    def _rule(self, source: str, target: str) -> str:
+    def interface(self, name: str) -> str:
+        """The hub's end of the line to a node."""
+        return f"h{self._names.index(name) + 1}"
+
+    def way(self, source: str, target: str) -> str:
+        """The part of a routing rule that selects packets from one node to another."""
         return f"from {self.address(source)} to {self.address(target)}"
 
     def close(self) -> None:
@@ -167,7 +172,8 @@ class Namespaces(Network):
         self._holders.clear()
 
 
-def _run(*commands: str) -> None:
+def run_commands(*commands: str) -> None:
+    """Run them one after the other; raises NoNetwork if one fails."""
     for command in commands:
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
         if done.returncode:

@@ -11,6 +11,7 @@ import msgspec
 from barnabas.protocol.records.batch import Record
 
 PLACEHOLDER = "__debezium_unavailable_value"
+NOT_COMPARED = ("at", "touched")  # a time, and a number that only makes a row differ
 Row = Mapping[str, Any]
 
 
@@ -27,7 +28,8 @@ def folded(records: Iterable[Record]) -> Counter[str]:
         event = _payload(record.value)
         op, before, after, source = event["op"], event["before"], event["after"], event["source"]
         if source["snapshot"] == "false":
-            place = (source["lsn"], op, key, str(after))
+            where = source["lsn"] if "lsn" in source else (source["file"], source["pos"], source["row"])
+            place = (where, op, key, str(after))
             assert op == "t" or place not in seen or key is None, f"twice: {place}"
             seen.add(place)
         if op == "t":
@@ -66,5 +68,5 @@ def _merged(old: Row | None, new: Row) -> Row:
 def canonical(row: Row) -> str:
     """A row without its nulls, so that a column that was added later makes no difference."""
     return msgspec.json.encode(
-        {name: row[name] for name in sorted(row) if row[name] is not None and name != "at"}
+        {name: row[name] for name in sorted(row) if row[name] is not None and name not in NOT_COMPARED}
     ).decode()  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -43,6 +44,11 @@ class Worker:
         """Kill it; it comes again."""
         if self._process is not None:
             self._process.kill()
+
+    def tell_stacks(self) -> None:
+        """Let it write where its threads are into its log."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGUSR1)
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import logging
 import math
+import signal
 import sys
 
 from barnabas.connect.runtime.opening import opened
@@ -21,7 +23,8 @@ JSON = {
 
 def main() -> None:
     given = json.loads(sys.argv[1])
-    logging.basicConfig(level=logging.WARNING)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     tasks = []
     for name, (kind, plugin, config) in given["connectors"].items():
         work = ConnectorWork(name, 0, 1, kind, plugin, {"name": name, **config}, JSON)

@@ -6,7 +6,7 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 
@@ -41,29 +41,27 @@ def touch(server: PostgresServer) -> None:
     server.query(f"UPDATE shapes SET {name} = {name}")
 
 
-class Workload:
-    """Threads that change the tables until the end of the block.
+class Changing:
+    """Threads that change a database until the end of the block.
 
     Args:
-        threads: with small transactions; one with long ones and one with changes of a table are beside them.
-        renames_key: whether the key of that table gets other names.
+        seed: of the chance of each.
+        work: what each of them does again and again, with a connection of its own.
     """
 
-    def __init__(self, server: PostgresServer, seed: int, threads: int = 2, *, renames_key: bool = True) -> None:
-        self._server, self._ended = server, threading.Event()
-        self.committed, self._renames_key, self._error = 0, renames_key, ""
-        work = [self._transaction] * threads + [self._long, self._reshape]
+    def __init__(self, seed: int, work: Sequence[Callable[[Any, random.Random], None]]) -> None:
+        self.ended, self.committed, self.error = threading.Event(), 0, ""
         self._threads = [
             threading.Thread(target=self._work, args=(each, random.Random(seed * 100 + at))) for at, each in enumerate(work)
         ]
 
-    def __enter__(self) -> Workload:
+    def __enter__(self) -> Self:
         for each in self._threads:
             each.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
+        self.ended.set()
         for each in self._threads:
             each.join()
 
@@ -74,18 +72,42 @@ class Workload:
             wait_until(lambda: self.committed >= wanted)
         except AssertionError:
             raise AssertionError(
-                f"the workload is at {self.committed} of {wanted} transactions; its last error: {self._error}"
+                f"the workload is at {self.committed} of {wanted} transactions; its last error: {self.error}"
             ) from None
 
-    def _work(self, transaction: Callable[[Connection, random.Random], None], chance: random.Random) -> None:
-        while not self._ended.is_set():
-            try:
-                with self._server.connect() as connection:
-                    while not self._ended.is_set():
-                        transaction(connection, chance)
-                        self.committed += 1
-            except (psycopg.Error, psycopg.Rollback) as error:
-                self._error = str(error)  # the server is killed
+    def wait_for(self, count: int) -> None:
+        """Wait until others have committed so many transactions, or until the end."""
+        wait_until(lambda: self.committed >= count or self.ended.is_set(), "the others stand still")
+
+    def _work(self, transaction: Callable[[Any, random.Random], None], chance: random.Random) -> None:
+        while not self.ended.is_set():
+            self._session(transaction, chance)
+
+    def _session(self, transaction: Callable[[Any, random.Random], None], chance: random.Random) -> None:
+        """Work with one connection until it is lost."""
+        raise NotImplementedError
+
+
+class Workload(Changing):
+    """The threads of PostgreSQL.
+
+    Args:
+        threads: with small transactions; one with long ones and one with changes of a table are beside them.
+        renames_key: whether the key of that table gets other names.
+    """
+
+    def __init__(self, server: PostgresServer, seed: int, threads: int = 2, *, renames_key: bool = True) -> None:
+        self._server, self._renames_key = server, renames_key
+        super().__init__(seed, [self._transaction] * threads + [self._long, self._reshape])
+
+    def _session(self, transaction: Callable[[Any, random.Random], None], chance: random.Random) -> None:
+        try:
+            with self._server.connect() as connection:
+                while not self.ended.is_set():
+                    transaction(connection, chance)
+                    self.committed += 1
+        except (psycopg.Error, psycopg.Rollback) as error:
+            self.error = str(error)  # the server is killed
 
     def _long(self, connection: Connection, chance: random.Random) -> None:
         """A transaction that others overtake, with savepoints. Its rows are no rows of the others."""
@@ -98,12 +120,9 @@ class Workload:
                     connection.execute(f"INSERT INTO events SELECT 2000, '{number} ' || g FROM generate_series(1, 50) g".encode())
                     if chance.random() < 0.5:
                         raise psycopg.Rollback
-                self._await(self.committed + LONG // 3)
+                self.wait_for(self.committed + LONG // 3)
             if chance.random() < 0.3:
                 raise psycopg.Rollback
-
-    def _await(self, count: int) -> None:
-        wait_until(lambda: self.committed >= count or self._ended.is_set(), "the others stand still")
 
     def _reshape(self, connection: Connection, chance: random.Random) -> None:
         """Change a table whose rows others change."""
@@ -112,7 +131,7 @@ class Workload:
             names = [name for (name,) in connection.execute(COLUMNS.encode())]
             change = change_of_shape(names, chance, renames_key=self._renames_key)
             connection.execute(f"ALTER TABLE shapes {change}".encode())
-        self._await(self.committed + LONG)
+        self.wait_for(self.committed + LONG)
 
     def _transaction(self, connection: Connection, chance: random.Random) -> None:
         with suppress(psycopg.errors.DeadlockDetected, psycopg.errors.UniqueViolation), connection.transaction():

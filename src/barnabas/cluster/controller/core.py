@@ -34,6 +34,7 @@ from barnabas.cluster.planning.plan import Declaring, Plan, PlanBuilder
 from barnabas.cluster.planning.topics import MorePartitions, NewTopic, TopicOutcome, TopicPlanner
 from barnabas.cluster.store.interface import Entry
 from barnabas.config.broker import BrokerConfig
+from barnabas.config.mirror_settings import MIRROR_STATE, TRUNCATING
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
@@ -203,8 +204,18 @@ class Controller(BrokerPlanner):
         partitions = self._partitions(plan)
         for topic, minimum in self._topics_whose_minimum_changes(plan):
             partitions.forget_eligible(topic, minimum)
+        for topic in self._truncated_topics(plan):
+            partitions.begin_epochs(topic)
         partitions.finish()
         return outcomes, plan.build()
+
+    def _truncated_topics(self, plan: PlanBuilder) -> Iterable[Topic]:
+        """The copies whose records were cut off, and that follow their source from now on. Each begins a leader epoch, by which replicas
+        that were away, and consumers, learn of the cut."""
+        for (kind, name), settings in plan.configs.items():
+            was = self.image.config(kind, name).get(MIRROR_STATE) if kind is ResourceType.TOPIC else None
+            if was == TRUNCATING and settings.get(MIRROR_STATE) != TRUNCATING:
+                yield self.image.topics[name]
 
     def _topics_whose_minimum_changes(self, plan: PlanBuilder) -> Iterable[tuple[Topic, int]]:
         """The topics whose min.insync.replicas changes, each with the resulting value; 1 if neither the topic nor all brokers

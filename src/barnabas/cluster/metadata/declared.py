@@ -29,6 +29,7 @@ class Kind(Enum):
     USER = "users"
     TOKEN = "tokens"
     QUOTA = "quotas"
+    MIRRORED = "mirrored"  # marks of declarations that a mirror link has copied (`mirror/declared.py`)
 
 
 Declarations = Mapping[str, Any]  # key -> JSON value

@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from barnabas.cluster.metadata.declared import NOTHING, Changes, Declarations, Kind, apply_changes
 from barnabas.config.cordoning import CORDONED_LOG_DIRS, cordoned_among, words_of
 from barnabas.config.listeners import Endpoint
-from barnabas.config.settings import MIRROR_PRODUCER_ID_END
+from barnabas.config.mirror_settings import MIRROR_PRODUCER_ID_END
 from barnabas.protocol.values import NO_CONTROLLER, NO_LEADER, ResourceType
 from barnabas.security.acls import AUDIT_TOPIC
 

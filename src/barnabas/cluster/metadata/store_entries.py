@@ -8,7 +8,7 @@
     /topics/<name>                    a topic's id and its number of partitions
     /partitions/<name>/<chunk>        states of CHUNK partitions, in order
     /configs/<type>/<name>            settings of a resource
-    /<kind>/<key>                     declarations: ACLs, users, tokens, quotas
+    /<kind>/<key>                     declarations: ACLs, users, tokens, quotas, marks of mirror links
     /deleted-topics/<id>              the brokers that may still have logs of a deleted topic
     /producer-ids                     the first unused producer id
 

@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from msgspec import Struct
 
+from barnabas.cluster.metadata.declared import Kind
 from barnabas.cluster.metadata.image import MetadataImage, Resource
 from barnabas.cluster.planning.instructions import UpdateBrokerConfig, UpdateTopicConfig
 from barnabas.cluster.planning.plan import PlanBuilder
@@ -20,14 +21,12 @@ from barnabas.config import definitions
 from barnabas.config.broker import BrokerConfig, known_key
 from barnabas.config.config_key import ConfigKey, ConfigType
 from barnabas.config.cordoning import CORDONED_LOG_DIRS, check_cordoned, words_of
+from barnabas.config.mirror_settings import MIRROR_KEYS, MIRROR_LINK, check_mirror
 from barnabas.config.settings import (
-    MIRROR_KEYS,
-    MIRROR_LINK,
     check_broker,
     check_client_metrics,
     check_group,
     check_link,
-    check_mirror,
     check_schema_validation,
     check_topic,
     topic_config,
@@ -36,6 +35,7 @@ from barnabas.digits import is_number
 from barnabas.errors import ConfigError, ErrorCode, KafkaError
 from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
+LINK_PREFIX = "cluster.link.prefix"
 MIN_IN_SYNC = "min.insync.replicas"
 THREADS = frozenset(
     {"num.io.threads", "num.network.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads"}
@@ -55,12 +55,17 @@ Change = tuple[str, int, str | None]  # key, operation, value
 
 
 class ResourceChange(Struct, frozen=True):
-    """A change of one resource: operations, or with `replaces` the complete settings."""
+    """A change of one resource: operations, or with `replaces` the complete settings.
+
+    Args:
+        by_link: the controller's part of a mirror link makes the change.
+    """
 
     kind: int
     name: str
     changes: Sequence[Change]
     replaces: bool = False
+    by_link: bool = False
 
 
 class ConfigPlanner:
@@ -107,10 +112,15 @@ class ConfigPlanner:
         self._check(resource, after)
         self._check_minimum(resource, before, after)
         if resource[0] is ResourceType.TOPIC:
-            check_mirror(before, after)
+            self._check_mirror(request, before, after)
             check_schema_validation(before, after, self.config)
+        if resource[0] is ResourceType.LINK and before and after and before.get(LINK_PREFIX) != after.get(LINK_PREFIX):
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"{LINK_PREFIX} of a mirror link cannot be changed; create another link")
         if resource[0] is ResourceType.LINK and not after:
             self._check_unused(resource[1])
+            for key in self.image.declarations(Kind.MIRRORED):
+                if key.startswith(f"{resource[1]}/"):  # copied ACLs, quotas and users belong to this cluster now
+                    self.plan.declare(Kind.MIRRORED, key, None)
         if after != dict(before):
             self.plan.set_config(resource, after)
 
@@ -160,6 +170,12 @@ class ConfigPlanner:
             check_link(settings)
         else:
             check_client_metrics(settings)
+
+    def _check_mirror(self, request: ResourceChange, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        check_mirror(before, after, by_link=request.by_link)
+        link = after.get(MIRROR_LINK)
+        if link is not None and not self.image.config(ResourceType.LINK, link):
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"There is no mirror link {link!r}.")
 
     def _check_unused(self, link: str) -> None:
         """Check that no topic is a copy of a link that is deleted: such a topic would stay read-only."""

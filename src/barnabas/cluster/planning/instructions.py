@@ -33,7 +33,7 @@ class DeleteLog(Struct, frozen=True):
 
 
 class ChangeReplica(Struct, frozen=True):
-    """In a cluster: the changed state of a partition with a replica on this broker.
+    """The changed state of a partition with a replica on this broker. A broker that stands alone gets it for a new leader epoch only.
 
     The replica becomes leader or follower; a leader of an older epoch stops leading. It comes after the CreateLog of the
     replica.

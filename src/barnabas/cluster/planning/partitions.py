@@ -18,6 +18,7 @@ from barnabas.cluster.metadata.image import MetadataImage, PartitionState, Topic
 from barnabas.cluster.metadata.store_entries import BROKER_EPOCH, CHUNK
 from barnabas.cluster.planning import reassignment
 from barnabas.cluster.planning.alter_partition import InSyncChange, alter, check_broker_epoch
+from barnabas.cluster.planning.instructions import ChangeReplica
 from barnabas.cluster.planning.leadership import Electorate, Policy, elect_preferred, elect_unclean, is_settled, recover, settle
 from barnabas.cluster.planning.placement import check_assignment
 from barnabas.cluster.planning.plan import PlanBuilder
@@ -186,6 +187,17 @@ class PartitionPlanner:
             if state.eligible or last_known != state.last_known:
                 epoch = state.partition_epoch + 1
                 self._put(topic.name, number, replace(state, eligible=(), last_known=last_known, partition_epoch=epoch))
+
+    def begin_epochs(self, topic: Topic) -> None:
+        """Begin a leader epoch in each partition, after its leader has cut its log. A replica that is not in sync may have the cut records
+        still, so it is not eligible any more."""
+        for number in range(len(topic.partitions)):
+            state = self._state(topic.name, number)
+            epochs = {"leader_epoch": state.leader_epoch + 1, "partition_epoch": state.partition_epoch + 1}
+            after = replace(state, eligible=(), **epochs)
+            self._put(topic.name, number, after)
+            # A broker that stands alone gets its instructions from here
+            self.plan.instructions.append(ChangeReplica(topic.name, number, topic.topic_id, after))
 
     def finish(self) -> None:
         """Put the collected changes into the plan."""

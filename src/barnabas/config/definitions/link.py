@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.config.checks import Patterns, Servers
+from barnabas.config.checks import Patterns, Servers, TopicPrefix
 from barnabas.config.config_key import ConfigKey, OneOf, at_least, one_of
 from barnabas.config.definitions.columns import (
     BOOLEAN,
@@ -13,6 +13,7 @@ from barnabas.config.definitions.columns import (
     LIST,
     LONG,
     LOW,
+    MAX_LONG,
     MEDIUM,
     PASSWORD,
     STRING,
@@ -20,12 +21,20 @@ from barnabas.config.definitions.columns import (
 
 # fmt: off
 KEYS = (
+    ConfigKey("acls.principals", LIST, (".*",), Patterns(), LOW, CLUSTER_WIDE, HONOURED,
+              "Regular expressions for the principals, such as User:alice, whose ACLs are copied; a principal must match as a whole."),
+    ConfigKey("acls.principals.exclude", LIST, (), Patterns(), LOW, CLUSTER_WIDE, HONOURED,
+              "Regular expressions for principals whose ACLs are not copied."),
     ConfigKey("bootstrap.servers", LIST, (), Servers(), HIGH, CLUSTER_WIDE, HONOURED,
               "Brokers of the source cluster, as host:port."),
+    ConfigKey("cluster.link.prefix", STRING, "", TopicPrefix(), MEDIUM, CLUSTER_WIDE, HONOURED,
+              "The beginning of the names of the copies: with eu. the copy of orders is eu.orders. It cannot be changed."),
     ConfigKey("groups", LIST, (".*",), Patterns(), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Regular expressions for the consumer groups whose offsets are copied; a name must match as a whole."),
     ConfigKey("groups.exclude", LIST, ("console-consumer-.*", "connect-.*", "__.*"), Patterns(), LOW, CLUSTER_WIDE, HONOURED,
               "Regular expressions for groups whose offsets are not copied."),
+    ConfigKey("io.max.bytes.per.second", LONG, MAX_LONG, at_least(1), MEDIUM, CLUSTER_WIDE, HONOURED,
+              "Bytes of records per second that each broker here fetches for the link at most."),
     ConfigKey("paused", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, HONOURED,
               "Whether the link fetches nothing for now."),
     ConfigKey("refresh.topics.interval.seconds", LONG, 5, at_least(1), LOW, CLUSTER_WIDE, HONOURED,
@@ -50,15 +59,25 @@ KEYS = (
               "The private key of the link, as PEM."),
     ConfigKey("ssl.truststore.certificates", PASSWORD, None, None, MEDIUM, CLUSTER_WIDE, HONOURED,
               "The authorities of the source's certificates, as PEM."),
+    ConfigKey("sync.client.quotas.enabled", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, HONOURED,
+              "Whether client quotas of the source are copied. Quotas that were set here stay."),
     ConfigKey("sync.group.offsets.enabled", BOOLEAN, True, None, MEDIUM, CLUSTER_WIDE, HONOURED,
               "Whether committed offsets of groups are copied, for groups without members here."),
     ConfigKey("sync.group.offsets.interval.seconds", LONG, 5, at_least(1), LOW, CLUSTER_WIDE, HONOURED,
               "How often committed offsets are copied."),
+    ConfigKey("sync.schemas.enabled", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, HONOURED,
+              "Whether the topic _schemas of the source is copied, so that a schema registry here serves the schemas of the source."),
+    ConfigKey("sync.topic.acls.enabled", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, HONOURED,
+              "Whether the ACLs of copied topics, and of groups whose offsets are copied, follow those of the source."),
     ConfigKey("sync.topic.configs.enabled", BOOLEAN, True, None, MEDIUM, CLUSTER_WIDE, HONOURED,
               "Whether the settings of the copies follow those of the source."),
+    ConfigKey("sync.users.enabled", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, HONOURED,
+              "Whether SCRAM users of the source are copied. It must be barnabas, and the user of the link one of its super.users."),
     ConfigKey("topics", LIST, (".*",), Patterns(), HIGH, CLUSTER_WIDE, HONOURED,
               "Regular expressions for the topics to copy; a name must match as a whole."),
     ConfigKey("topics.exclude", LIST, ("__.*", "_barnabas.*"), Patterns(), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Regular expressions for topics that are not copied."),
+    ConfigKey("users.exclude", LIST, (), Patterns(), LOW, CLUSTER_WIDE, HONOURED,
+              "Regular expressions for users that are not copied. Those of super.users here are never copied."),
 )
 # fmt: on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.config.checks import Replicas
+from barnabas.config.checks import Ends, Replicas
 from barnabas.config.config_key import ConfigKey, InRange, OneOf, at_least, between, one_of
 from barnabas.config.definitions.columns import (
     BOOLEAN,
@@ -17,6 +17,7 @@ from barnabas.config.definitions.columns import (
     NO_EFFECT,
     STRING,
 )
+from barnabas.config.mirror_settings import MIRROR_STATES
 
 # fmt: off
 KEYS = (
@@ -73,12 +74,24 @@ KEYS = (
     ConfigKey("mirror.link", STRING, "", None, MEDIUM, CLUSTER_WIDE, HONOURED,
               "The link that copies the topic from another cluster. The topic is read-only until it is promoted. Only the link sets it.",
               hidden=True),
+    ConfigKey("mirror.lost.topic", STRING, "", None, MEDIUM, CLUSTER_WIDE, HONOURED,
+              "The topic that gets the records that a failback cuts off; the failback sets it.", hidden=True),
     ConfigKey("mirror.producer.id.end", LONG, 0, at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED,
               "New producers get ids from this one on, because records of the copy have lower ones; promotion sets it.",
               hidden=True),
+    ConfigKey("mirror.promoted.ends", LIST, (), Ends(), MEDIUM, CLUSTER_WIDE, HONOURED,
+              "The end offset of each partition when the copy was promoted, as PARTITION:OFFSET; promotion sets it.", hidden=True),
+    ConfigKey("mirror.promoted.topic.id", STRING, "", None, MEDIUM, CLUSTER_WIDE, HONOURED,
+              "The id of the topic in the source from which the topic was promoted; promotion sets it.", hidden=True),
+    ConfigKey("mirror.source.cluster.ids", LIST, (), None, MEDIUM, CLUSTER_WIDE, HONOURED,
+              "The clusters from which the records come, the nearest first. Only the link sets it.", hidden=True),
+    ConfigKey("mirror.source.promoted.ends", LIST, (), Ends(), MEDIUM, CLUSTER_WIDE, HONOURED,
+              "mirror.promoted.ends of the topic in the source, for a failback; only the link sets it.", hidden=True),
+    ConfigKey("mirror.source.topic", STRING, "", None, MEDIUM, CLUSTER_WIDE, HONOURED,
+              "The name of the topic in the source cluster. Only the link sets it.", hidden=True),
     ConfigKey("mirror.source.topic.id", STRING, "", None, MEDIUM, CLUSTER_WIDE, HONOURED,
               "The id of the topic in the source cluster; empty if the source gives none. Only the link sets it.", hidden=True),
-    ConfigKey("mirror.state", STRING, "mirroring", one_of("mirroring", "promoting", "promoting-now"), MEDIUM, CLUSTER_WIDE, HONOURED,
+    ConfigKey("mirror.state", STRING, "mirroring", one_of(*MIRROR_STATES), MEDIUM, CLUSTER_WIDE, HONOURED,
               "Whether the topic follows its source, or gets ready to be written to.", hidden=True),
     ConfigKey("preallocate", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, HONOURED,
               "Reserve disk space for a whole segment when it begins; unused space is freed when it ends."),

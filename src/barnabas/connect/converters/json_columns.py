@@ -1,6 +1,6 @@
 """Columns as JSON texts, without a Python object for each row.
 
-The texts of the fields are joined. A value that all rows have is written once.
+The texts of the fields are joined by kernels. A value that all rows have is encoded once.
 `json_text.plain` says what JSON a value has; few rows take less time by it.
 """
 
@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from barnabas.connect.converters.json_text import column_values, plain, two_complement
+from barnabas.connect.errors import ConnectError
+from barnabas.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from barnabas.connect.converters import json_kernels as kernels
+else:
+    kernels = LazyModule("barnabas.connect.converters.json_kernels")
 
 Array = Any  # pyarrow.Array of any type
 FEW_ROWS = 32  # so many take less time as Python objects
-_ESCAPED = r'["\\\x00-\x1f]'  # characters that a text of JSON has in escapes
+MOST_BYTES = 2**31 - 1  # of an array of texts
+_NO_BYTES = np.empty(0, np.uint8)
 _NULL = "null"
 
 
@@ -39,13 +48,12 @@ def _each(column: Any) -> Array:
 
 
 def _texts(column: Any, *, numeric: bool) -> Array:
+    """The same by columns; the texts of nulls say nothing, unless they are null."""
     kind = column.type
-    if pt.is_struct(kind) and kind.num_fields:
-        return _structs(column, numeric=numeric)
+    if (pt.is_struct(kind) and kind.num_fields) or pt.is_string(kind):
+        return _joined(_pieces(column, numeric=numeric), column)
     if pt.is_list(kind):
         return _lists(column, numeric=numeric)
-    if pt.is_string(kind):
-        return _quoted(column)
     if pt.is_integer(kind) or pt.is_boolean(kind):
         return column.cast(pa.string())
     if pt.is_floating(kind):
@@ -61,21 +69,84 @@ def _texts(column: Any, *, numeric: bool) -> Array:
     return _each(column)
 
 
-def _structs(column: Any, *, numeric: bool) -> Array:
-    kind, pieces, literal = column.type, list[Any](), ""
+class _Piece(NamedTuple):
+    """A part of the texts of all rows: values of a column."""
+
+    ends: Any  # int32 [rows + 1]
+    data: Any  # uint8
+    valid: Any  # uint8 [rows], or [0] if no row is null
+    form: int
+
+
+def _pieces(column: Any, *, numeric: bool) -> list[bytes | _Piece]:
+    """What the texts of a column consist of: bytes that all rows have, and pieces. The rows of a struct that are null have some text."""
+    kind = column.type
+    if not (pt.is_struct(kind) and kind.num_fields):
+        is_text = pt.is_string(kind)
+        return [_piece(column if is_text else _texts(column, numeric=numeric), kernels.QUOTED if is_text else kernels.PLAIN)]
+    found: list[bytes | _Piece] = []
     for number in range(kind.num_fields):
-        literal += ("," if number else "{") + msgspec.json.encode(kind.field(number).name).decode() + ":"
         values = column.field(number)
+        found.append((b"," if number else b"{") + msgspec.json.encode(kind.field(number).name) + b":")
         if _is_constant(values):
-            literal += msgspec.json.encode(plain(values[0].as_py())).decode()
+            found.append(msgspec.json.encode(plain(values[0].as_py())))
+        elif pt.is_struct(values.type) and values.null_count:
+            found.append(_piece(_texts(values, numeric=numeric), kernels.PLAIN))
         else:
-            pieces += [literal, _texts(values, numeric=numeric)]
-            literal = ""
-    if not pieces:
-        joined: Any = pa.repeat(pa.scalar(literal + "}", pa.string()), len(column))
-    else:
-        joined = pc.binary_join_element_wise(*pieces, literal + "}", "", null_handling="replace", null_replacement=_NULL)
-    return _where_valid(column, joined)
+            found += _pieces(values, numeric=numeric)
+    return [*found, b"}"]
+
+
+def _piece(texts: Any, form: int) -> _Piece:
+    begin, count = texts.offset, len(texts)
+    bits, ends, data = texts.buffers()
+    valid = _NO_BYTES
+    if texts.null_count:
+        valid = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")[begin : begin + count]
+    return _Piece(
+        np.frombuffer(ends, np.int32)[begin : begin + count + 1],
+        _NO_BYTES if data is None else np.frombuffer(data, np.uint8),
+        valid,
+        form,
+    )
+
+
+def _joined(pieces: list[bytes | _Piece], column: Any) -> Array:
+    """The texts of rows; null where a column is."""
+    count = len(column)
+    parts = list(_merged(pieces))
+    sizes = np.full(count, sum(len(each) for each in parts if isinstance(each, bytes)), np.int64)
+    for each in parts:
+        if not isinstance(each, bytes):
+            kernels.add_sizes(*each, sizes)
+    places = np.zeros(count + 1, np.int64)
+    np.cumsum(sizes, out=places[1:])
+    if places[-1] > MOST_BYTES:
+        raise ConnectError(f"{count} records have {places[-1]} bytes of JSON together, more than {MOST_BYTES}")
+    ends: Any = places.astype(np.int32)
+    texts: Any = np.empty(int(places[-1]), np.uint8)
+    places = places[:-1].copy()
+    for each in parts:
+        if isinstance(each, bytes):
+            kernels.write_same(np.frombuffer(each, np.uint8), places, texts)
+        else:
+            kernels.write_pieces(*each, places, texts)
+    mask: Any = column.is_valid().buffers()[1] if column.null_count else None
+    found: Array = pa.Array.from_buffers(pa.string(), count, [mask, pa.py_buffer(ends), pa.py_buffer(texts)], column.null_count)
+    return found
+
+
+def _merged(pieces: list[bytes | _Piece]) -> Iterator[bytes | _Piece]:
+    """The same with neighbouring bytes joined."""
+    waiting = b""
+    for each in pieces:
+        if isinstance(each, bytes):
+            waiting += each
+        else:
+            yield waiting
+            yield each
+            waiting = b""
+    yield waiting
 
 
 def _is_constant(values: Any) -> bool:
@@ -98,15 +169,6 @@ def _lists(column: Any, *, numeric: bool) -> Array:
 def _where_valid(column: Any, joined: Any) -> Array:
     null: Any = pa.scalar(None, pa.string())
     found: Array = pc.if_else(pc.is_valid(column), joined, null) if column.null_count else joined
-    return found
-
-
-def _quoted(column: Any) -> Array:
-    found: Any = pc.binary_join_element_wise('"', column, '"', "")
-    is_odd: Any = pc.match_substring_regex(column, _ESCAPED)
-    if pc.any(is_odd).as_py():
-        odd = pa.array([msgspec.json.encode(each) for each in column.filter(is_odd).to_pylist()], pa.binary())
-        found = pc.replace_with_mask(found, is_odd, odd.cast(pa.string()))
     return found
 
 

@@ -9,8 +9,10 @@ from importlib.util import find_spec
 NAMES = (  # loaded by name: the house of connectors stands on the engine
     "barnabas.connect.runtime.opening",
     "barnabas.connect.converters.json_converter",
+    "barnabas.connect.converters.json_kernels",
     "barnabas.connect.converters.plain",
     "barnabas.connect.plugins.file_stream",
+    "barnabas.connect.plugins.postgres_capture.kernels",
     "barnabas.engine.runner.task_main",
     "barnabas.columnar.decode",
     "barnabas.columnar.encode",

@@ -23,6 +23,10 @@ class Fenced(StoreFailed):
     """Another registry has become the writer; nothing was written."""
 
 
+class ReadOnly(StoreFailed):
+    """The records are a copy of those of another registry; nothing was written. The text names the reason."""
+
+
 class TooLarge(Exception):
     """The records are too large for the store; nothing was written."""
 
@@ -34,7 +38,7 @@ class Store(Protocol):
         """Replay all records that exist, then new ones until `close`. Raises StoreFailed with a text of one line."""
 
     async def become_writer(self) -> None:
-        """Fence other writers and read their records. Raises StoreFailed."""
+        """Fence other writers and read their records. Raises ReadOnly or StoreFailed."""
 
     async def append(self, records: Sequence[Record]) -> None:
         """Write records, all or none, and replay them. Raises Fenced, TooLarge or StoreFailed."""

@@ -6,7 +6,8 @@ Rules
      records of older writers are before the NOOP.
   2. Batches have sequence numbers, so a retry after a lost response is not appended twice.
   3. There are two clients: on one connection, a long poll would delay the writes after it.
-  4. If the topic was created again, or has lost records in an unclean election, the state does not match it. Then the registry
+  4. A copy of a mirror link is read, and not written to until it is promoted.
+  5. If the topic was created again, or has lost records in an unclean election, the state does not match it. Then the registry
      writes nothing until it is restarted; it answers reads from the state.
 """
 
@@ -35,7 +36,7 @@ from barnabas.protocol.base_message import Buffer
 from barnabas.protocol.records.batch import build_batch, iterate_records, split_batches
 from barnabas.registry.core import records
 from barnabas.registry.core.records import Record
-from barnabas.registry.store.interface import Fenced, Replay, StoreFailed, TooLarge
+from barnabas.registry.store.interface import Fenced, ReadOnly, Replay, StoreFailed, TooLarge
 
 logger = logging.getLogger(__name__)
 FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
@@ -156,12 +157,22 @@ class TopicStore:
             self._arrived.notify_all()
 
     async def become_writer(self) -> None:
+        await self._check_writable()
         try:
             initialised = await self._writer.run(init_producer_id(self._writer.config, self._writer.cluster, self._writer_id))
         except BarnabasError as error:
             raise StoreFailed(f"transactional id {self._writer_id}: {error}") from error
         self._owner, self._sequence = initialised.owner, 0
         await self.append([records.noop_record()])
+
+    async def _check_writable(self) -> None:
+        """Ask before a producer id is taken, because the registry tries again and again while the topic is a copy."""
+        try:
+            link = (await self._writer.describe_topic_config(self.topic)).get("mirror.link")
+        except BarnabasError as error:
+            raise StoreFailed(f"the topic {self.topic}: {error}") from error
+        if link:
+            raise ReadOnly(f"the topic {self.topic} is a copy of the mirror link {link} until it is promoted")
 
     async def append(self, written: Sequence[Record]) -> None:
         owner = self._owner
@@ -182,6 +193,8 @@ class TopicStore:
             if error.code in TOO_LARGE:
                 raise TooLarge from error
             self._owner = None
+            if error.code is ErrorCode.POLICY_VIOLATION:
+                raise ReadOnly(f"the topic {self.topic} is read-only: {error}") from error
             raise (Fenced if error.code in FENCED else StoreFailed)(str(error)) from error
         except BarnabasError as error:
             self._owner = None

@@ -38,9 +38,10 @@ from barnabas.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from barnabas.protocol.values import ALL_BROKERS, ResourceType
+from barnabas.protocol.values import ALL_BROKERS, USER_CREDENTIALS, ResourceType
 from barnabas.security.acls import Operation
 from barnabas.server.apis.loggers import alter_loggers, check_logger_resource, logger_entries
+from barnabas.server.apis.user_credentials import credential_entries
 from barnabas.server.handlers import Handler, Parts, takes
 from barnabas.server.tls.changes import TlsBroker, refuse_security
 
@@ -62,6 +63,7 @@ Q = TypeVar("Q", incremental.IncrementalAlterConfigsRequest, legacy.AlterConfigs
 class ConfigBroker(TlsBroker, Protocol):
     """The parts of the broker that this module uses."""
 
+    authorizer: AccessControl | None
     mirrors: Mirrors
 
 
@@ -69,7 +71,7 @@ def handle_describe_configs(
     broker: ConfigBroker, context: RequestContext, request: DescribeConfigsRequest
 ) -> DescribeConfigsResponse | Awaitable[DescribeConfigsResponse]:
     """DescribeConfigs (api 32)."""
-    describing = _Describing(broker, request)
+    describing = _Describing(broker, context, request)
     if len(request.resources) > RESOURCES_PER_TURN:
         return _describe_in_turns(describing, request)
     return DescribeConfigsResponse(results=[describing.result(resource) for resource in request.resources])
@@ -87,8 +89,9 @@ async def _describe_in_turns(describing: _Describing, request: DescribeConfigsRe
 class _Describing:
     """The values that are made once for all resources of a request."""
 
-    def __init__(self, broker: ConfigBroker, request: DescribeConfigsRequest) -> None:
+    def __init__(self, broker: ConfigBroker, context: RequestContext, request: DescribeConfigsRequest) -> None:
         self._broker = broker
+        self._context = context
         self._request = request
         self._of_topics = TopicEntries(broker.controller.layers)
         # By the id of the entry, which many topics may share.
@@ -101,6 +104,8 @@ class _Describing:
             if kind == ResourceType.TOPIC:
                 entries = self._topic(name, resource.configuration_keys)
                 result.configs = [self._result_of(entry) for entry in entries]
+            elif kind == USER_CREDENTIALS:
+                result.configs = [_shown(entry, self._request) for entry in credential_entries(self._broker, self._context)]
             else:
                 entries = _describe(self._broker, kind, name, resource.configuration_keys)
                 result.configs = [_shown(entry, self._request) for entry in entries]
@@ -354,13 +359,7 @@ HANDLERS: dict[int, Handler[ConfigBroker]] = {
 }
 
 
-class AlteringBroker(ConfigBroker, Protocol):
-    """The parts of a broker of a cluster that this module uses."""
-
-    authorizer: AccessControl | None
-
-
-def parts(broker: AlteringBroker, context: RequestContext, request: Message) -> tuple[Message | None, Message | None]:
+def parts(broker: ConfigBroker, context: RequestContext, request: Message) -> tuple[Message | None, Message | None]:
     """Split a change of settings into the part that this broker answers itself and the part for the controller.
 
     The guard refuses a client that may not change settings. For such a client the broker opens no file that a change names.
@@ -373,4 +372,4 @@ def parts(broker: AlteringBroker, context: RequestContext, request: Message) -> 
     return split(broker, request, may_look=may_look)
 
 
-PARTS: dict[int, Parts[AlteringBroker]] = {ApiKey.ALTER_CONFIGS: parts, ApiKey.INCREMENTAL_ALTER_CONFIGS: parts}
+PARTS: dict[int, Parts[ConfigBroker]] = {ApiKey.ALTER_CONFIGS: parts, ApiKey.INCREMENTAL_ALTER_CONFIGS: parts}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.cluster.planning.deletion import DeleteOutcome
 from barnabas.cluster.planning.topics import MorePartitions, NewTopic, TopicOutcome
 from barnabas.config.describe import Layers, topic_entries
-from barnabas.config.settings import MIRROR_KEYS, MIRROR_LINK
+from barnabas.config.mirror_settings import MIRROR_KEYS, MIRROR_LINK
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.base_message import ZERO_UUID
 from barnabas.protocol.messages.api_keys import ApiKey

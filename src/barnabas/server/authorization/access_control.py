@@ -109,6 +109,10 @@ class AccessControl:
             connection.access = found
         return found
 
+    def is_super_user(self, context: RequestContext) -> bool:
+        """Whether the caller is named in super.users."""
+        return self._authorizer.is_super_user(Session(context.principal, context.client_host, context.groups))
+
     def of_request(self, context: RequestContext) -> Access:
         access = self.access(Session(context.principal, context.client_host, context.groups))
         return access if self.audited is None else self.audited(access, context.api_key, context.client_id)

@@ -1,10 +1,15 @@
-"""Guards of settings: settings of topics and groups need rights on these, all others need rights on the cluster."""
+"""Guards of settings: settings of topics and groups need rights on these, all others need rights on the cluster.
+
+A failback needs more: a topic gets a mirror link only with rights on the cluster, whose links these are, and its records are cut off only
+with the right to delete records of the topic.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.config.mirror_settings import MIRROR_LINK, MIRROR_STATE, TRUNCATING
 from barnabas.error_codes import ErrorCode
 from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages import alter_configs as legacy
@@ -42,7 +47,10 @@ def _on_resources(operation: Operation, field: str, refused: Refused) -> Guard:
         kept, refusals = [], []
         for resource in request.resources:
             owner = _owner_of(resource.resource_type, resource.resource_name)
-            if owner is None or asked.access.allows(operation, *owner):
+            lacking = _lacking_for_failback(asked, resource) if operation is Operation.ALTER_CONFIGS else None
+            if lacking is not None:
+                refusals.append(refused(resource, *REFUSALS[lacking]))
+            elif owner is None or asked.access.allows(operation, *owner):
                 kept.append(resource)
             else:
                 refusals.append(refused(resource, *REFUSALS[owner.type]))
@@ -54,6 +62,20 @@ def _on_resources(operation: Operation, field: str, refused: Refused) -> Guard:
         return then(go_on(request), add) if refusals else go_on(request)
 
     return guard
+
+
+def _lacking_for_failback(asked: Asked, resource: Any) -> ResourceType | None:
+    """The type of the resource that a client lacks a right on to change the mirror settings of a topic; None if it lacks none."""
+    if resource.resource_type != ConfigResourceType.TOPIC:
+        return None
+    settings = {each.name: each.value for each in resource.configs}
+    if settings.get(MIRROR_LINK) and not asked.access.allows_cluster(Operation.ALTER_CONFIGS):
+        return ResourceType.CLUSTER
+    if settings.get(MIRROR_STATE) == TRUNCATING and not asked.access.allows(
+        Operation.DELETE, ResourceType.TOPIC, resource.resource_name
+    ):
+        return ResourceType.TOPIC
+    return None
 
 
 def _undescribed(resource: Any, code: ErrorCode, message: str) -> DescribeConfigsResult:

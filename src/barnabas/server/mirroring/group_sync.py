@@ -1,10 +1,12 @@
 """Commits offsets of groups of the source here, for the groups that this broker coordinates, while nobody consumes in them.
 
-A group with members here refuses a commit from outside, so its own offsets stay.
+A group with members here refuses a commit from outside, so its own offsets stay. Groups of the classic and of the consumer protocol
+(KIP-848) are copied. The state of share groups is not in committed offsets, so they are only told.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol
@@ -12,8 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.client import operations
 from barnabas.client.errors import ClientError
 from barnabas.client.plans import Call
+from barnabas.config.mirror_settings import MIRROR_LINK, MIRROR_STATE
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.mirror.groups import GroupOffsets, Partition
+from barnabas.mirror.groups import WITHOUT_OFFSETS, Committed, GroupOffsets, Partition, summary
+from barnabas.mirror.partition_copy import OF_FAILBACK
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
-LATEST = -1
+LATEST = NO_EPOCH = -1
 LAST_VERSION_WITH_NAMES = 9  # of OffsetFetch and OffsetCommit
 GROUPS_AT_ONCE = 100  # of one OffsetFetch
 
@@ -54,6 +58,10 @@ class GroupSync:
         self._link = link
         self._offsets = GroupOffsets()
         self._peers: Peers | None = None
+        self._left_out: dict[
+            tuple[str, str], set[str]
+        ] = {}  # groups that were found in this round and are not copied, by the reason
+        self.not_followed: dict[str, str] = {}  # groups that the last round could not copy, with the reason
 
     async def close(self) -> None:
         if self._peers is not None:
@@ -65,19 +73,32 @@ class GroupSync:
         Raises:
             ClientError: the source does not answer.
         """
+        metadata = self._services.metadata
+        self._offsets.forget({name for name in metadata.topics if metadata.topic_config(name).get(MIRROR_STATE) in OF_FAILBACK})
         await client.run(operations.refresh(client.config, client.cluster, []))
         kept: set[str] = set()
+        self._left_out = defaultdict(set)
         for broker_id in list(client.cluster.brokers):
             groups = [group for group in await self._groups_at(client, broker_id) if await self._is_ours(group)]
             kept.update(groups)
             for start in range(0, len(groups), GROUPS_AT_ONCE):
                 await self._sync_some(client, broker_id, groups[start : start + GROUPS_AT_ONCE])
         self._offsets.keep(kept)
+        self.not_followed = {f"{what} ({summary(names)})": why for (what, why), names in sorted(self._left_out.items())}
 
     async def _groups_at(self, client: AsyncClient, broker_id: int) -> list[str]:
         """The groups that a broker of the source coordinates and that the link copies."""
         answer = await client.request(Call(ListGroupsRequest(), broker_id))
-        return [group.group_id for group in answer.groups if self._link.copies_group(group.group_id)]
+        found = []
+        for group in answer.groups:
+            if not self._link.copies_group(group.group_id):
+                continue
+            kind = group.group_type.lower()  # Kafka writes it both ways
+            if kind in WITHOUT_OFFSETS:
+                self._left_out[WITHOUT_OFFSETS[kind], "this cluster has none"].add(group.group_id)
+            else:
+                found.append(group.group_id)
+        return found
 
     async def _is_ours(self, group: str) -> bool:
         leader = self._coordinators.leader_of_group(group)
@@ -87,33 +108,58 @@ class GroupSync:
         return leader == self._services.config.broker_id
 
     async def _sync_some(self, client: AsyncClient, broker_id: int, groups: list[str]) -> None:
-        found: dict[str, dict[Partition, int]] = {}
+        found: dict[str, dict[Partition, Committed]] = {}
         wanted = [OffsetFetchRequestGroup(group_id=group, topics=None, member_epoch=-1) for group in groups]
         request = OffsetFetchRequest(groups=wanted, topics=None)
         answer = await client.request(Call(request, broker_id, LAST_VERSION_WITH_NAMES, 8))
         for group in answer.groups:
-            if not group.error_code:
-                found[group.group_id] = {
-                    (topic.name, item.partition_index): item.committed_offset
-                    for topic in group.topics
-                    for item in topic.partitions
-                    if not item.error_code and self._is_copy(topic.name)
-                }
+            if group.error_code:
+                reason = f"the source answers {ErrorCode(group.error_code).name}"
+                self._left_out["groups", reason].add(group.group_id)
+                continue
+            found[group.group_id] = {
+                (self._link.local_name(topic.name), item.partition_index): Committed(item.committed_offset, item.metadata or "")
+                for topic in group.topics
+                for item in topic.partitions
+                if not item.error_code and self._is_copy(self._link.local_name(topic.name))
+            }
         ends = await self._ends({each for offsets in found.values() for each in offsets})
-        for name, theirs in found.items():
-            due = self._offsets.due(name, theirs, ends)
-            if due:
-                self._offsets.committed(name, await self._commit(name, due))
+        await asyncio.gather(*(self._follow(name, theirs, ends) for name, theirs in found.items() if theirs))
+
+    async def _follow(self, group: str, theirs: Mapping[Partition, Committed], ends: Mapping[Partition, int]) -> None:
+        if not self._offsets.knows(group):
+            self._offsets.committed(group, await self._committed_here(group))
+        due = self._offsets.due(group, theirs, ends)
+        if due:
+            self._offsets.committed(group, await self._commit(group, due))
+
+    async def _committed_here(self, group: str) -> dict[Partition, Committed]:
+        request = OffsetFetchRequestGroup(group_id=group, topics=None, member_epoch=-1)
+        try:
+            answer = await self._coordinators.groups.fetch_offsets(request)
+        except KafkaError as error:
+            logger.debug("event=mirror-group-not-read group=%r error=%r", group, str(error))
+            return {}
+        return {
+            (topic.name, item.partition_index): Committed(item.committed_offset, item.metadata or "")
+            for topic in answer.topics
+            for item in topic.partitions
+            if not item.error_code
+        }
 
     def _is_copy(self, topic: str) -> bool:
-        return self._services.metadata.topic_config(topic).get("mirror.link") == self._link.name
+        settings = self._services.metadata.topic_config(topic)
+        return settings.get(MIRROR_LINK) == self._link.name and settings.get(MIRROR_STATE) not in OF_FAILBACK
 
-    async def _commit(self, group: str, offsets: Mapping[Partition, int]) -> dict[Partition, int]:
+    async def _commit(self, group: str, offsets: Mapping[Partition, Committed]) -> dict[Partition, Committed]:
         """Commit offsets here; returns those that were accepted."""
         topics: dict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
-        for (topic, partition), offset in offsets.items():
+        for (topic, partition), found in offsets.items():
             item = OffsetCommitRequestPartition(
-                partition_index=partition, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=""
+                partition_index=partition,
+                committed_offset=found.offset,
+                committed_leader_epoch=NO_EPOCH,
+                committed_metadata=found.metadata,
             )
             topics[topic].append(item)
         request = OffsetCommitRequest(
@@ -130,7 +176,7 @@ class GroupSync:
         accepted = {
             (topic.name, item.partition_index) for topic in answer.topics for item in topic.partitions if not item.error_code
         }
-        return {each: offset for each, offset in offsets.items() if each in accepted}
+        return {each: found for each, found in offsets.items() if each in accepted}
 
     # The ends of copies
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.errors import ConfigError, KafkaError, StorageError
@@ -18,6 +18,7 @@ from barnabas.storage.mirror_appender import MirrorAppender
 if TYPE_CHECKING:
     from barnabas.cluster.metadata.image import Resource
     from barnabas.replication.leader_partition import LeaderPartition
+    from barnabas.server.logs.log_start_offsets import LogStartOffsets
     from barnabas.server.mirroring.group_sync import Coordinators
     from barnabas.server.mirroring.link_runner import LinkRunner
     from barnabas.server.services import Services
@@ -33,10 +34,18 @@ class Mirrors:
     Args:
         fit: gives a log that is no copy its appender.
         coordinators: the groups of this broker, once it is ready.
+        log_start_offsets: writes checkpoints of logs that are cut.
     """
 
-    def __init__(self, services: Services, fit: Callable[[Log], None], coordinators: Callable[[], Coordinators]) -> None:
+    def __init__(
+        self,
+        services: Services,
+        fit: Callable[[Log], None],
+        coordinators: Callable[[], Coordinators],
+        log_start_offsets: LogStartOffsets,
+    ) -> None:
         self._coordinators = coordinators
+        self._log_start_offsets = log_start_offsets
         self._services = services
         self._fit = fit
         self._configs: Mapping[Resource, Mapping[str, str]] | None = None  # in which the links were looked up
@@ -48,9 +57,10 @@ class Mirrors:
 
     def fit(self, log: Log) -> None:
         """Give a log the appender of a copy or that of an ordinary log, as its settings say."""
+        if log.config.mirror_link:
+            self.look_soon()
         if log.config.is_mirrored:
             log.appender = MirrorAppender(log)
-            self.look_soon()
             return
         if type(log.appender) is MirrorAppender:
             log.appender = LogAppender(log)
@@ -78,7 +88,7 @@ class Mirrors:
         self._fit_runners()
         led: dict[str, list[LeaderPartition]] = defaultdict(list)
         for partition in services.partitions:
-            if partition.is_leader and partition.log.config.is_mirrored and not partition.closed:
+            if partition.is_leader and partition.log.config.mirror_link and not partition.closed:
                 led[partition.log.config.mirror_link].append(partition)
         for name, runner in self._runners.items():
             runner.take(led[name])
@@ -102,11 +112,23 @@ class Mirrors:
             if name in self._runners:
                 continue
             try:
-                self._runners[name] = LinkRunner(self._services, self._coordinators(), Link.of(name, settings, matcher))
+                self._runners[name] = LinkRunner(
+                    self._services, self._coordinators(), self._log_start_offsets, Link.of(name, settings, matcher)
+                )
             except (ConfigError, KafkaError) as error:  # such as a certificate that cannot be read
                 if self._unusable.get(name) != str(error):
                     logger.error("event=mirror-link-not-usable link=%s error=%r", name, str(error))
                 self._unusable[name] = str(error)
+
+    @property
+    def runners(self) -> Mapping[str, LinkRunner]:
+        """The links that run here, by name."""
+        return self._runners
+
+    @property
+    def unusable(self) -> Iterable[str]:
+        """The links that cannot run here."""
+        return self._unusable.keys()
 
     def status(self, link: str) -> dict[str, str]:
         """The status of a link on this broker, as read-only settings."""

@@ -1,12 +1,15 @@
 """Fetches copies from one broker of a source cluster, on a connection of its own, and appends what comes.
 
 Each link has a few of these for each broker of the source. They share the partitions, so a request is on its way while another's answer
-is appended, and a large distance costs less throughput.
+arrives.
 
 Rules
   1. It asks as a consumer does that reads uncommitted records: any cluster that speaks Kafka's protocol can be a source.
-  2. One request is in flight, with at most `FETCH_BYTES` in its answer. This bounds the memory.
-  3. A partition with an error rests; the others continue.
+  2. One request is in flight. Its answer is appended while it arrives, in pieces, so its size costs no memory (`client/streamed_fetch.py`).
+  3. An answer is as large as the line carries in `ANSWER_S`. So a round trip costs little, on a fast line and on a slow one, and
+     partitions of one fetcher do not wait long for each other.
+  4. A partition with an error rests; the others continue.
+  5. All partitions are looked at when something has changed or once in `SCAN_S`; otherwise only those of the last answer.
 """
 
 from __future__ import annotations
@@ -19,30 +22,43 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.client.errors import ClientError
 from barnabas.client.operations import LAST_VERSION_WITH_NAMES
 from barnabas.client.plans import Call
+from barnabas.client.streamed_fetch import FIRST_VERSION, FetchStream
+from barnabas.config.mirror_settings import MIRRORING
 from barnabas.errors import ErrorCode, KafkaError, StorageError
-from barnabas.mirror.link import FETCH_BYTES
+from barnabas.mirror.fetch_times import FetchTimes, Part
+from barnabas.mirror.link import FIRST_FETCH_BYTES, LEAST_FETCH_BYTES, MOST_FETCH_BYTES
 from barnabas.mirror.partition_copy import NO_EPOCH, PartitionCopy, SourceAnswer, Step
-from barnabas.protocol.base_message import ZERO_UUID
-from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from barnabas.mirror.rate_limit import RateLimit
+from barnabas.mirror.source_session import Key, SourceSession, Wanted
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.server.mirroring.answer_receiver import NO_RECORDS, AnswerReceiver
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from uuid import UUID
 
     from barnabas.client.asynchronous import AsyncClient
+    from barnabas.server.logs.log_start_offsets import LogStartOffsets
     from barnabas.server.services import Services
 
 logger = logging.getLogger(__name__)
 MAX_WAIT_MS = 500  # the source holds a fetch without records for so long
+ANSWER_S = 0.5
+LEAST_MEASURED_BYTES = 256 * 1024  # the rate of a smaller answer says nothing
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 IDLE_S = 0.5  # until the next look for partitions to fetch, if nothing wakes the fetcher
 REST_S = 0.1  # of a partition after an error
+SCAN_S = 1.0
 LATEST, EARLIEST = -1, -2
-NO_RECORDS = memoryview(b"")
+OF_SESSION = frozenset(
+    {ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR}
+)
 
 
 class SourceLink(Protocol):
     """The parts of a link that a fetcher uses."""
+
+    limit: RateLimit
 
     def copies_at(self, lane: int, leader: int) -> list[tuple[PartitionCopy, UUID, int]]:
         """The copies to fetch now: each with the topic's id and the leader epoch in the source."""
@@ -56,6 +72,10 @@ class SourceLink(Protocol):
         """The source cannot be reached."""
         ...
 
+    def end_transactions(self) -> None:
+        """End the open transactions of copies that are promoted and have everything; raises StorageError."""
+        ...
+
     def look_again(self) -> None:
         """Read the metadata of the source soon."""
         ...
@@ -65,17 +85,41 @@ class SourceFetcher:
     """Fetches from one broker until `close`.
 
     Args:
+        log_start_offsets: writes the checkpoints of a log that is cut.
         lane: the number of this fetcher among those of the same broker.
     """
 
-    def __init__(self, services: Services, link: SourceLink, client: AsyncClient, lane: int, leader: int) -> None:
+    def __init__(
+        self,
+        services: Services,
+        log_start_offsets: LogStartOffsets,
+        link: SourceLink,
+        client: AsyncClient,
+        lane: int,
+        leader: int,
+    ) -> None:
         self._services = services
+        self._log_start_offsets = log_start_offsets
         self._link = link
         self._client = client
         self._lane, self._leader = lane, leader
         self._awake = asyncio.Event()
         self._resting: dict[PartitionCopy, float] = {}
+        self._copies: dict[Key, tuple[PartitionCopy, UUID, int]] = {}
+        self._session = SourceSession()
+        self._scanned_s = -SCAN_S
+        self._answer_bytes = FIRST_FETCH_BYTES
+        self.times = FetchTimes(services.clock.monotonic_ms() / 1000)
         self._task = services.loop.create_task(self._run(), name=f"mirror-fetcher-{lane}-of-{leader}")
+
+    @property
+    def copies(self) -> Iterator[PartitionCopy]:
+        """The copies that it fetches, or that rest."""
+        return (copy for copy, _, _ in self._copies.values())
+
+    def _now_s(self) -> float:
+        """For measurements; the loop's time is not exact within one turn."""
+        return self._services.clock.monotonic_ms() / 1000
 
     def wake(self) -> None:
         """Look for partitions to fetch."""
@@ -96,90 +140,193 @@ class SourceFetcher:
                 self._link.failed(error)
             except Exception:  # a fault of the broker must not end mirroring
                 logger.exception("event=mirror-fetch-failed leader=%d", self._leader)
+            self._session.restart()
             self._link.look_again()
-            await asyncio.sleep(pause_s)
+            self.times.failed()
+            await self._pause(pause_s, Part.ERROR)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    async def _pause(self, seconds: float, part: Part) -> None:
+        await asyncio.sleep(seconds)
+        self.times.add(part, seconds, self._now_s())
 
     async def _turn(self) -> None:
         now_s = self._services.loop.time()
-        self._resting = {copy: until_s for copy, until_s in self._resting.items() if until_s > now_s}
-        asked = {
-            (copy.partition.topic, copy.partition.index): (copy, copy.position, topic_id, epoch)
-            for copy, topic_id, epoch in self._link.copies_at(self._lane, self._leader)
-            if copy not in self._resting and copy.wants_records
-        }
-        if not asked:
-            self._awake.clear()
+        if self._awake.is_set() or now_s >= self._scanned_s + (REST_S if self._resting else SCAN_S):
+            self._scan(now_s)
+        if not len(self._session):
+            is_blocked = any(copy.partition.is_under_min_isr for copy in self.copies)
+            part = Part.TARGET if is_blocked else Part.ERROR if self._resting else Part.IDLE
+            began_s = self._now_s()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._awake.wait(), REST_S if self._resting else IDLE_S)
+            self.times.add(part, self._now_s() - began_s, self._now_s())
+            self._awake.set()
             return
-        answer: FetchResponse = await self._client.request(self._call(asked))
-        self._link.reached()
-        if answer.error_code:
-            logger.info("event=mirror-fetch-refused leader=%d error_code=%s", self._leader, ErrorCode(answer.error_code).name)
-            self._link.look_again()
-            await asyncio.sleep(REST_S)
+        await self._fetch()
+
+    # The partitions
+
+    def _scan(self, now_s: float) -> None:
+        """Look at all copies of this fetcher."""
+        self._awake.clear()
+        self._scanned_s = now_s
+        self._resting = {copy: until_s for copy, until_s in self._resting.items() if until_s > now_s}
+        found = {
+            (copy.source_topic, copy.partition.index): (copy, topic_id, epoch)
+            for copy, topic_id, epoch in self._link.copies_at(self._lane, self._leader)
+        }
+        for key in self._copies.keys() - found.keys():
+            self._session.leave(key)
+        self._copies = found
+        for key in found:
+            self._ask(key)
+
+    def _ask(self, key: Key) -> None:
+        """Fetch a partition at its position, unless it wants no records."""
+        known = self._copies.get(key)
+        if known is None:
             return
-        names = {topic_id: name for (name, _), (_, _, topic_id, _) in asked.items()}
-        for topic in answer.responses:
-            name = topic.topic or names.get(topic.topic_id, "")
-            for data in topic.partitions:
-                found = asked.get((name, data.partition_index))
-                if found is not None:
-                    await self._take(found[0], found[1], data)
+        copy, topic_id, epoch = known
+        if copy in self._resting or not copy.wants_records:
+            self._session.leave(key)
+            return
+        source_epoch = copy.source_epoch if copy.source_epoch != NO_EPOCH else -1
+        self._session.ask(key, Wanted(topic_id, epoch, copy.position, source_epoch, copy.fetch_bytes or MOST_FETCH_BYTES))
 
-    def _call(self, asked: dict[tuple[str, int], tuple[PartitionCopy, int, UUID, int]]) -> Call:
-        topics: dict[str, FetchTopic] = {}
-        has_ids = True
-        for (name, index), (copy, position, topic_id, epoch) in asked.items():
-            has_ids = has_ids and topic_id != ZERO_UUID
-            item = FetchPartition(
-                partition=index,
-                current_leader_epoch=epoch,
-                fetch_offset=position,
-                last_fetched_epoch=copy.source_epoch if copy.source_epoch != NO_EPOCH else -1,
-                partition_max_bytes=FETCH_BYTES,
-            )
-            topic = topics.setdefault(name, FetchTopic(topic=name, topic_id=topic_id, partitions=[]))
-            topic.partitions = [*topic.partitions, item]
-        request = FetchRequest(
-            max_wait_ms=MAX_WAIT_MS, min_bytes=1, max_bytes=FETCH_BYTES, isolation_level=0, topics=list(topics.values())
-        )
-        return Call(request, self._leader, None if has_ids else LAST_VERSION_WITH_NAMES)
+    # One request
 
-    async def _take(self, copy: PartitionCopy, position: int, data: PartitionData) -> None:
-        services = self._services
-        records = NO_RECORDS if data.records is None else memoryview(data.records)
-        diverging = data.diverging_epoch
-        answer = SourceAnswer(
-            ErrorCode(data.error_code),
-            data.high_watermark,
-            data.log_start_offset,
-            records,
-            diverging is not None and diverging.end_offset >= 0,
-        )
-        was_stopped = copy.is_stopped
+    async def _fetch(self) -> None:
+        services, session, limit = self._services, self._session, self._link.limit
+        if (wait_s := limit.wait_s(services.loop.time())) > 0:
+            await self._pause(wait_s, Part.LIMIT)
+            return
+        request, named = session.next_request()
+        request.min_bytes, request.max_bytes = 1, limit.most(self._answer_bytes)
+        is_behind, special = False, []
+        for key in session:
+            copy = self._copies[key][0]
+            is_behind = is_behind or copy.is_behind
+            if copy.state != MIRRORING:
+                special.append(key)
+                copy.is_asked()
+        request.max_wait_ms = int(REST_S * 1000) if self._resting or special else MAX_WAIT_MS
+        receiver = AnswerReceiver(services, session, self._copies)
+        call = Call(request, self._leader, None if session.uses_ids else LAST_VERSION_WITH_NAMES, FIRST_VERSION)
+        stream = FetchStream(receiver)
+        began_s = self._now_s()
         try:
-            step = copy.receive(position, answer, services.clock.now_ms())
-            if step is Step.TAKE:
-                for _ in copy.take(records, services.clock.now_ms()):
-                    await asyncio.sleep(0)
-            elif step is Step.ASK_RANGE:
+            await self._client.request_streamed(call, stream)
+        finally:
+            receiver.close()
+            limit.took(receiver.size, services.loop.time())
+        self._measure(receiver, began_s, is_behind=is_behind)
+        self._link.reached()
+        if stream.error_code:
+            await self._refused(ErrorCode(stream.error_code))
+            return
+        session.receive(stream.session_id)
+        await self._after_answer(receiver, (*named, *special))
+        if receiver.failure is not None:
+            raise receiver.failure
+        if stream.throttle_ms > 0:
+            await self._pause(stream.throttle_ms / 1000, Part.LIMIT)
+
+    async def _after_answer(self, receiver: AnswerReceiver, expected: Sequence[Key]) -> None:
+        """Do the next step of each partition.
+
+        Args:
+            expected: partitions that must learn of the answer, also if it leaves them out.
+        """
+        steps = receiver.steps
+        if receiver.failure is None:
+            for key in expected:
+                if key not in steps and key in self._copies:
+                    steps[key] = self._nothing_new(self._copies[key][0], is_limited=receiver.size > 0)
+        now_ms = self._services.clock.now_ms()
+        for key in self._session:
+            if key not in steps:
+                self._copies[key][0].heard(now_ms)
+        for key, step in steps.items():
+            await self._follow(key, step)
+
+    async def _refused(self, error: ErrorCode) -> None:
+        """The source has answered with an error."""
+        self._session.restart()
+        if error in OF_SESSION:  # as after a restart of the source, or when others have taken the place of the session
+            logger.info("event=mirror-fetch-session-ended leader=%d error_code=%s", self._leader, error.name)
+            return
+        logger.info("event=mirror-fetch-refused leader=%d error_code=%s", self._leader, error.name)
+        self.times.failed()
+        self._link.look_again()
+        await self._pause(REST_S, Part.ERROR)
+
+    def _nothing_new(self, copy: PartitionCopy, *, is_limited: bool) -> Step:
+        """An answer of a session leaves out a partition without news."""
+        answer = SourceAnswer(ErrorCode.NONE, copy.source_end, copy.source_start, NO_RECORDS, is_limited=is_limited)
+        return copy.receive(copy.position, answer, self._services.clock.now_ms())
+
+    async def _follow(self, key: Key, step: Step) -> None:
+        """Do the step of a partition, and ask for it again."""
+        copy = self._copies[key][0]
+        try:
+            if step is Step.ASK_RANGE:
                 step = await self._ask_range(copy)
+                if step is Step.WAIT:  # as in `_cut`: before a log starts again elsewhere, its start must be written
+                    await self._log_start_offsets.keep([copy.partition.log])
+            if step is Step.CUT:
+                step = await self._cut(copy)
+            if copy.is_at_source_end:
+                self._link.end_transactions()
         except KafkaError as error:
-            copy.stop(f"{error.code.name}: {error.message or 'the records of the source cannot be taken'}")
+            copy.stop(f"{error.code.name}: {error.message or 'the log cannot be cut'}")
             step = Step.STOP
         except StorageError as error:
-            services.faults.report(error)
+            self._services.faults.report(error)
             copy.reason = "the disk does not take the records"
             step = Step.WAIT
         if step in {Step.FIND_LEADER, Step.WAIT}:
-            self._resting[copy] = services.loop.time() + REST_S
+            self._resting[copy] = self._services.loop.time() + REST_S
         if step is Step.FIND_LEADER:
+            self.times.failed()
             self._link.look_again()
-        if step is Step.STOP and not was_stopped:
+        if step is Step.STOP and key in self._session:
             partition = copy.partition
             logger.error("event=mirror-stopped topic=%s partition=%d reason=%r", partition.topic, partition.index, copy.reason)
+        self._ask(key)
+
+    def _measure(self, receiver: AnswerReceiver, began_s: float, *, is_behind: bool) -> None:
+        """Note where the time of an answer went, and choose the size of the next one."""
+        now_s = self._now_s()
+        first_s = receiver.first_byte_s or now_s
+        if is_behind:
+            self.times.waited(first_s - began_s, now_s)
+        else:
+            self.times.add(Part.IDLE, first_s - began_s, now_s)
+        self.times.add(Part.TARGET, receiver.appending_s, now_s)
+        self.times.add(Part.LINE, max(now_s - first_s - receiver.appending_s, 0.0), now_s)
+        if receiver.size:
+            self.times.answered(receiver.size, now_s)
+        if receiver.size >= LEAST_MEASURED_BYTES and now_s > first_s:
+            wanted = int(receiver.size / (now_s - first_s) * ANSWER_S)
+            self._answer_bytes = min(max(wanted, LEAST_FETCH_BYTES), MOST_FETCH_BYTES)
+
+    async def _cut(self, copy: PartitionCopy) -> Step:
+        """Cut off what the source does not have. The checkpoints are written before and after, as when a follower is cut."""
+        services, partition = self._services, copy.partition
+        if not copy.may_cut():
+            await self._log_start_offsets.keep([partition.log])
+        rewind = copy.plan_cut()
+        if rewind is not None:
+            await services.loop.run_in_executor(services.io_threads, rewind.run)
+        end = partition.log.log_end_offset
+        count = copy.cut(rewind)
+        if not count:
+            return Step.WAIT
+        logger.warning("event=mirror-log-cut topic=%s partition=%d end_before=%d end=%d offsets=%d",
+                       partition.topic, partition.index, end, partition.log.log_end_offset, count)  # fmt: skip
+        await self._log_start_offsets.keep([partition.log])
+        return Step.FETCH
 
     async def _ask_range(self, copy: PartitionCopy) -> Step:
         """Ask for the log of a partition whose position is outside of it."""
@@ -188,7 +335,7 @@ class SourceFetcher:
             wanted = ListOffsetsPartition(
                 partition_index=copy.partition.index, current_leader_epoch=NO_EPOCH, timestamp=timestamp
             )
-            topics = [ListOffsetsTopic(name=copy.partition.topic, partitions=[wanted])]
+            topics = [ListOffsetsTopic(name=copy.source_topic, partitions=[wanted])]
             answer = await self._client.request(Call(ListOffsetsRequest(replica_id=-1, topics=topics), self._leader))
             item = answer.topics[0].partitions[0]
             if item.error_code:

@@ -423,6 +423,8 @@ def _candidates(parts: Sequence[str], database: str) -> list[str]:
     names = [parts[-1]] if len(parts) == 1 or parts[-2].lower() == PUBLIC else []
     if len(parts) == 2 and parts[0].lower() == database.lower():
         names.append(parts[-1])
+    if len(parts) == 3 and parts[0].lower() == database.lower() and parts[1].lower() != PUBLIC:
+        names.append(".".join(parts[1:]))
     if len(parts) > 1:
         names.append(".".join(parts))
     return [*names, *(each.lower() for each in names if each != each.lower())]

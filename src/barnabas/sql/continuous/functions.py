@@ -81,7 +81,7 @@ def _unnesting() -> frozenset[str]:
 def multiplies(tree: Any) -> bool:
     """Whether an expression of a SELECT makes several rows of one."""
     for each in outer_nodes(tree):
-        if isinstance(each, (exp.Unnest, exp.Explode, exp.Posexplode)):
+        if isinstance(each, (exp.Unnest, exp.Explode, exp.Posexplode, exp.ExplodingGenerateSeries)):
             return True
         if isinstance(each, exp.Anonymous) and str(each.this).lower() in _unnesting():
             return True

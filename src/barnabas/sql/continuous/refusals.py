@@ -17,7 +17,7 @@ from barnabas.tables.scan import HEADERS
 
 CLOCK = frozenset((
     "now", "today", "current_timestamp", "current_date", "current_time", "localtime", "localtimestamp", "current_localtime",
-    "current_localtimestamp", "get_current_timestamp", "get_current_time", "transaction_timestamp",
+    "current_localtimestamp", "get_current_timestamp", "get_current_time", "transaction_timestamp", "proctime", "mz_now",
 ))  # fmt: skip
 CHANCE = frozenset(("random", "rand", "randn", "gen_random_uuid", "uuid", "uuidv4", "uuidv7", "setseed", "shuffle"))
 OTHER = frozenset(
@@ -81,7 +81,7 @@ def _refuse_function(node: Any, what: str) -> None:
     shown = node.meta.get(WRITTEN) or name
     if name in CLOCK or (name == "age" and len(list(node.iter_expressions())) == 1):
         reason = f"{what} cannot call {shown}, because its result would change without a change of a table"
-        raise _refused(node, reason, "compare with a time of the rows, or call it in the query that reads the view")
+        raise _refused(node, reason, "compare with it in WHERE or HAVING, or call it in the query that reads the view")
     if name in CHANCE:
         raise _refused(node, f"{what} cannot call {shown}, because it gives another value at each call", None)
     if name in OTHER:

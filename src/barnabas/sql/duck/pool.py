@@ -23,6 +23,7 @@ import duckdb
 from barnabas.functions.definition import Function
 from barnabas.functions.duck import Known
 from barnabas.functions.processes import WORKERS
+from barnabas.incremental import natives
 from barnabas.incremental.macros import MACROS
 from barnabas.sql.duck.calls import Calls
 from barnabas.sql.interface import SqlError
@@ -151,6 +152,7 @@ class Instances:
             },
         )
         try:
+            natives.register(instance)
             instance.execute(self._macros)
             calls = Calls()
             calls.register(instance)

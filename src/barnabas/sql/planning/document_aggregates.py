@@ -32,13 +32,13 @@ def _parts(node: Any) -> tuple[str, Any] | None:
     name = str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
     match node:
         case exp.JSONArrayAgg():
-            return "to_json", _documents(node.this)
+            return "__json_spaced", _documents(node.this)
         case exp.JSONBObjectAgg():
             return "__json_object", _entries([node.this, node.expression])
         case exp.JSONObjectAgg():
             return "__json_object", _entries(node.expressions)
         case exp.Anonymous() if name in _ARRAYS and len(node.expressions) == 1:
-            return "to_json", _documents(node.expressions[0])
+            return "to_json" if name == "jsonb_agg" else "__json_spaced", _documents(node.expressions[0])
         case exp.Anonymous() if name in _OBJECTS and len(node.expressions) == 2:
             return "__json_object", _entries(node.expressions)
     return None

@@ -6,6 +6,7 @@ so the sides are looked at here: a cast to JSON, a column that is marked as JSON
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -52,14 +53,53 @@ def read_documents(tree: Any, field_of: FieldOf) -> None:
             if pointer is not None:
                 node.replace(_call(_PATHS[type(node)], _json(node.this), exp.Literal.string(pointer)))
         elif type(node) in _KEYS:
-            node.replace(_call(_KEYS[type(node)], _call("json_keys", _json(node.this)), node.expression.copy()))
+            node.replace(_call(_KEYS[type(node)], _call("__json_names", _json(node.this)), node.expression.copy()))
+        elif isinstance(node, exp.JSONBDeleteAtPath):
+            _delete_path(node)
+        elif isinstance(node, exp.Cast) and _is_jsonb(node) and isinstance(node.this, exp.Literal) and node.this.is_string:
+            node.this.replace(exp.Literal.string(canonical(node.this.name)))
         elif isinstance(node, exp.Bracket) and _is_json(node.this, field_of) and _is_name(node.expressions[0]):
             node.replace(_call("json_extract", _json(node.this), node.expressions[0].copy()))
         elif type(node) in _OPERATORS:
             _operate(node, field_of)
         elif isinstance(node, exp.Anonymous):
+            _build(node)
             _with_path(node)
             _give_rows(node)
+
+
+def _is_jsonb(cast: exp.Cast) -> bool:
+    return str(getattr(cast.to.this, "value", "")) == "JSONB"
+
+
+def canonical(text: str) -> str:
+    """The text of a document of jsonb, whose keys are in Postgres' order, so that equal documents have equal texts. Any other text stays."""
+    try:
+        found = json.loads(text, parse_float=Number, parse_int=Number, parse_constant=_refuse_constant)
+        return _written(found)
+    except (ValueError, RecursionError):
+        return text  # DuckDB tells the fault
+
+
+class Number(str):
+    """A number as it was written."""
+
+    __slots__ = ()
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(word)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, dict):
+        items = sorted(value.items(), key=lambda item: (len(item[0].encode()), item[0].encode()))
+        return "{" + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{_written(each)}" for key, each in items) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_written, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def plain_json_outputs(tree: Any, field_of: FieldOf) -> frozenset[str]:
@@ -145,6 +185,51 @@ def _with_path(node: Any) -> None:
     node.replace(_put(_json(arguments[0]), [str(each) for each in steps or []], _json(arguments[2]), creates=creates))
 
 
+def _delete_path(node: Any) -> None:
+    """`document #- path`, for a path of literals."""
+    path = node.expression
+    steps = array_of(path.name) if isinstance(path, exp.Literal) else [each.name for each in path.find_all(exp.Literal)]
+    node.replace(_change(_json(node.this), [str(each) for each in steps or []], "__json_left_out", ()))
+
+
+def _change(document: Any, steps: Sequence[str], function: str, values: Sequence[Any]) -> Any:
+    """A document changed by a function at the end of a path; a path that is not there changes nothing."""
+    if not steps:
+        return document
+    if len(steps) == 1:
+        return _call(function, document.copy(), exp.Literal.string(steps[0]), *(each.copy() for each in values))
+    inner = _call("json_extract", document.copy(), exp.Literal.string("/" + steps[0].replace("~", "~0").replace("/", "~1")))
+    changed = _change(inner, steps[1:], function, values)
+    made = _call("__json_put", document.copy(), exp.Literal.string(steps[0]), changed)
+    is_there = exp.Not(this=exp.Is(this=inner.copy(), expression=exp.Null()))
+    return exp.Paren(this=exp.Case(ifs=[exp.If(this=is_there, true=made)], default=document.copy()))
+
+
+def _build(node: Any) -> None:
+    """`jsonb_object` of arrays, and `jsonb_insert` of a path of literals."""
+    name, arguments = str(node.this).lower(), node.expressions
+    if name in ("jsonb_object", "json_object") and 1 <= len(arguments) <= 2:
+        made = [_texts(each) for each in arguments]
+        node.replace(_call("__json_pairs", *made))
+    elif name == "jsonb_insert" and len(arguments) in (3, 4):
+        steps = (
+            array_of(arguments[1].name)
+            if isinstance(arguments[1], exp.Literal)
+            else [each.name for each in arguments[1].expressions]
+        )
+        if len(arguments) == 4 and arguments[3].sql().upper() == "TRUE" and steps:
+            last = str(steps[-1])
+            steps = [*steps[:-1], str(int(last) + 1)] if last.isdigit() else steps
+        node.replace(_change(_json(arguments[0]), [str(each) for each in steps or []], "__json_placed", [_json(arguments[2])]))
+
+
+def _texts(array: Any) -> Any:
+    """An array of texts, also as a literal in braces."""
+    if isinstance(array, exp.Literal) and array.is_string:
+        return exp.Array(expressions=[exp.convert(each) for each in array_of(array.name)])
+    return array.copy()
+
+
 def _put(document: Any, steps: Sequence[str], value: Any, *, creates: bool) -> Any:
     """A document with another value at a path; a path that is not there changes nothing, but for its last step."""
     if not steps:
@@ -161,6 +246,9 @@ def _give_rows(node: Any) -> None:
     name = str(node.this).lower().replace("jsonb_", "json_", 1)
     columns = _ROWS.get(name)
     table = node.parent
+    if name in ("json_to_record", "json_to_recordset") and isinstance(table, exp.Table) and table.this is node:
+        _give_records(node, table, is_set=name.endswith("set"))
+        return
     if columns is None or len(node.expressions) != 1:
         return
     argument = _without_arrows(node.expressions[0])
@@ -170,7 +258,43 @@ def _give_rows(node: Any) -> None:
         return
     items = [exp.alias_(_call(function, argument.copy()), column) for column, function in columns]
     alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(str(node.this).lower()))
+    if len(columns) == 1 and not alias.args.get("columns"):
+        _read_whole(table, alias.name, columns[0][0])
     lateral = exp.Subquery(this=exp.select(*items), alias=alias.copy())
+    for clause in ("joins", "laterals"):
+        lateral.set(clause, table.args.get(clause))
+    table.replace(lateral)
+
+
+def _read_whole(table: Any, alias: str, column: str) -> None:
+    """Let the name of a function with one column mean its value, where it stands for a whole row."""
+    select = table.find_ancestor(exp.Select)
+    for each in list(select.find_all(exp.Column)) if select is not None else []:
+        if not each.table and each.name.lower() == alias.lower() and isinstance(each.this, exp.Identifier):
+            made: Any = exp.column(
+                exp.to_identifier(column, quoted=True), table=exp.to_identifier(alias, quoted=each.this.quoted)
+            )
+            if isinstance(each.parent, exp.Select) and each.arg_key == "expressions":
+                made = exp.alias_(made, alias, quoted=True)
+            each.replace(made)
+
+
+def _give_records(node: Any, table: Any, *, is_set: bool) -> None:
+    """`jsonb_to_record(x) AS t(a int, …)`: the fields of a document, by the names and types of the alias."""
+    alias = table.args.get("alias")
+    wanted = [each for each in (alias.args.get("columns") or [] if alias is not None else []) if isinstance(each, exp.ColumnDef)]
+    if not wanted or len(node.expressions) != 1:
+        return
+    row: Any = exp.column("e")
+    items: list[Any] = []
+    for each in wanted:
+        path = exp.Literal.string("/" + each.name.replace("~", "~0").replace("/", "~1"))
+        is_text = not (each.kind.expressions or str(each.kind.this.value) in ("JSON", "JSONB", "ARRAY", "STRUCT"))
+        value = _call("json_extract_string" if is_text else "json_extract", row.copy(), path)
+        items.append(exp.alias_(exp.Cast(this=value, to=each.kind.copy()), each.name, quoted=True))
+    source = _call("__json_items", node.expressions[0].copy()) if is_set else _json(node.expressions[0])
+    inner = exp.Subquery(this=exp.select(exp.alias_(source, "e")), alias=exp.TableAlias(this=exp.to_identifier("x")))
+    lateral = exp.Subquery(this=exp.select(*items).from_(inner), alias=exp.TableAlias(this=alias.this.copy()))
     for clause in ("joins", "laterals"):
         lateral.set(clause, table.args.get(clause))
     table.replace(lateral)

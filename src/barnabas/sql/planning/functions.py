@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from barnabas.sql.dialect import WRITTEN
 
-_ENCODERS = {"base64": "to_base64", "hex": "__hex"}
+_ENCODERS = {"base64": "__base64_lines", "hex": "__hex", "escape": "__escaped"}
 _DECODERS = {"base64": "from_base64", "hex": "unhex"}
 _SPECIFIER = re.compile(r"%(?:(?P<place>\d+)\$)?(?P<left>-)?(?P<width>\d+)?(?:(?P<kind>[sIL%])|.?)")
 _QUOTES = {"I": "quote_ident", "L": "quote_nullable"}
@@ -44,6 +44,18 @@ def _made(node: Any, *, is_spark: bool) -> Any:
     if renamed is not None:
         return renamed
     match node:
+        case exp.SHA2() | exp.SHA2Digest():
+            return _digest(node)
+        case exp.SplitPart() if not is_spark:
+            return _call("__split_part", node.this, node.args["delimiter"], node.args["part_index"])
+        case exp.StrToTime() if not is_spark and node.meta.get(WRITTEN) == "to_timestamp":
+            return exp.cast(node.copy(), "timestamptz")
+        case exp.ArrayAgg() | exp.GroupConcat() if isinstance(node.this, exp.Distinct) and len(node.this.expressions) == 1:
+            return _in_order(node)
+        case exp.Is() if isinstance(node.expression, exp.Null):
+            return _null_row(node)
+        case exp.Not() if isinstance(node.this, exp.Is) and isinstance(node.this.expression, exp.Null):
+            return _row_without_nulls(node.this)
         case exp.Hex() if node.meta.get(WRITTEN) == "to_hex":
             return _call("__hex", node.this)
         case exp.Encode() | exp.Decode() if isinstance(node.args.get("charset"), exp.Literal):
@@ -54,6 +66,8 @@ def _made(node: Any, *, is_spark: bool) -> Any:
             return _formatted(node.this.name, node.expressions)
         case exp.Substring() if isinstance(node.args.get("start"), exp.Literal) and node.args["start"].is_string:
             return _part(node.this, node.args["start"].name)
+        case exp.Substring() if not is_spark and not _is_simple_part(node):
+            return _call("__part", *(each for each in (node.this, node.args.get("start"), node.args.get("length")) if each))
         case exp.DayOfWeek():
             return exp.Add(this=_call("dayofweek", exp.cast(node.this.copy(), "date")), expression=exp.convert(1))  # Sunday is 1
         case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape):
@@ -68,8 +82,16 @@ def _made(node: Any, *, is_spark: bool) -> Any:
 def _renamed(node: Any) -> Any:
     """Functions that DuckDB has by another name, with the same arguments."""
     match node:
+        case exp.Cast() if isinstance(node.this, exp.IntDiv) and node.this.meta.get(WRITTEN) == "div":
+            return _call("__quotient", node.this.this, node.this.expression)  # sqlglot casts it to a decimal
         case exp.FirstValue() | exp.LastValue() if not isinstance(node.parent, (exp.Window, exp.IgnoreNulls, exp.RespectNulls)):
             return _call("first" if isinstance(node, exp.FirstValue) else "last", node.this)
+        case exp.IntDiv() if node.meta.get(WRITTEN) == "div":
+            return _call("__quotient", node.this, node.expression)
+        case exp.ArrayPosition() if node.args.get("zero_based"):
+            return _call("__position_from", node.this, node.expression, node.args["zero_based"])
+        case exp.ArrayDistinct():
+            return _call("__distinct", node.this)
         case exp.ArrayRemove():
             return _call("array_remove", node.this, node.expression)
         case exp.JustifyDays() | exp.JustifyHours() | exp.JustifyInterval() if isinstance(node.this, exp.Literal):
@@ -99,6 +121,10 @@ def _show_arguments(node: Any) -> None:
 
 def _anonymous(node: Any) -> Any:
     name, arguments = str(node.this).lower(), node.expressions
+    if name == "to_char" and len(arguments) == 2:
+        return _shown(node)
+    if name in ("sha224", "sha256", "sha384", "sha512") and len(arguments) == 1:
+        return _call("__digest", arguments[0], exp.convert(int(name[3:])))
     if name == "octet_length":
         return _call("__octets", *arguments)
     if name not in ("regexp_match", "regexp_matches") or len(arguments) not in (2, 3):
@@ -114,6 +140,70 @@ def _anonymous(node: Any) -> Any:
             return _match(arguments[0], wanted)
         return _call("flatten", _all_groups(arguments[0], wanted))
     return _matches(arguments[0], wanted, repeated="g" in flags)
+
+
+_TIME_WORDS = {
+    "YYYY": "%Y", "MM": "%m", "DD": "%d", "HH24": "%H", "MI": "%M", "SS": "%S", "US": "%f", "MS": "%g",
+}  # fmt: skip
+_OF_TIMES = re.compile(r"(?:YYYY|MM|DD|HH24|MI|SS|US|MS|[-/:., T]|(?<=DD)T)+", re.IGNORECASE)
+
+
+def _shown(node: Any) -> Any:
+    """`to_char`: DuckDB's own function for the usual patterns of times, which is faster."""
+    value, pattern = node.expressions
+    text = pattern.name if isinstance(pattern, exp.Literal) and pattern.is_string else ""
+    if _OF_TIMES.fullmatch(text) and re.search("YYYY|DD", text, re.IGNORECASE):
+        words = re.sub("|".join(_TIME_WORDS), lambda found: _TIME_WORDS[found[0].upper()], text, flags=re.IGNORECASE)
+        return _call("strftime", value, exp.Literal.string(words))
+    return _call("__to_char", value, pattern)
+
+
+def _digest(node: Any) -> Any:
+    """SHA-2 of other lengths than 256, which is DuckDB's only one. `sha2` of Spark gives hexadecimal digits."""
+    length = node.args.get("length")
+    bits = 256 if length is None or length.name == "0" else int(length.name)
+    if bits not in (224, 384, 512):
+        return None
+    made = _call("__digest", node.this, exp.convert(bits))
+    return made if isinstance(node, exp.SHA2Digest) else _call("__hex", made)
+
+
+def _is_simple_part(node: Any) -> bool:
+    """Whether a start and a length are literals that DuckDB reads as Postgres does."""
+    start, length = node.args.get("start"), node.args.get("length")
+    return all(each is None or (isinstance(each, exp.Literal) and each.name.isdigit()) for each in (start, length)) and not (
+        start is not None and start.name == "0"
+    )
+
+
+def _in_order(node: Any) -> Any:
+    """The distinct values of an aggregate in their order, as Postgres finds them."""
+    made = node.copy()
+    value = made.this.expressions[0].copy()
+    made.set("this", exp.Order(this=made.this.copy(), expressions=[exp.Ordered(this=value, nulls_first=False)]))
+    return made
+
+
+def _cells(row: Any) -> list[Any] | None:
+    """The values of `ROW(…)` or `(…, …)`; None for anything else."""
+    row = row.unnest()
+    if isinstance(row, exp.Tuple) or (isinstance(row, exp.Anonymous) and str(row.this).lower() == "row"):
+        return list(row.expressions)
+    return None
+
+
+def _null_row(node: Any) -> Any:
+    """A row is null if all of its values are."""
+    cells = _cells(node.this)
+    return exp.Paren(this=exp.and_(*(exp.Is(this=each.copy(), expression=exp.Null()) for each in cells))) if cells else None
+
+
+def _row_without_nulls(node: Any) -> Any:
+    """A row IS NOT NULL if none of its values is null."""
+    cells = _cells(node.this)
+    if not cells:
+        return None
+    return exp.Paren(this=exp.and_(*(exp.Not(this=exp.Is(this=each.copy(), expression=exp.Null())) for each in cells)))
 
 
 def _groups(pattern: str) -> int:
@@ -191,8 +281,10 @@ def _escaped(node: Any) -> Any:
 
 def _cut(node: Any) -> Any:
     """A text that is as long as a type says."""
-    sizes = node.to.expressions
-    if str(getattr(node.to.this, "value", "")) not in ("VARCHAR", "CHAR", "BPCHAR") or len(sizes) != 1:
+    sizes, word = node.to.expressions, str(getattr(node.to.this, "value", ""))
+    if word == "CHAR" and not sizes:
+        sizes = [exp.Literal.number(1)]
+    if word not in ("VARCHAR", "CHAR", "BPCHAR") or len(sizes) != 1:
         return None
     return exp.Substring(this=exp.cast(node.this.copy(), "text"), start=exp.convert(1), length=exp.Literal.number(sizes[0].name))
 

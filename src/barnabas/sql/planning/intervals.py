@@ -36,7 +36,8 @@ def read_intervals(tree: Any) -> None:
     for node in list(tree.find_all(exp.Cast)):
         literal = node.this
         if str(getattr(node.to.this, "value", "")) == "INTERVAL" and isinstance(literal, exp.Literal) and literal.is_string:
-            text = literal.name.strip()
+            text = re.sub(r"([+-])\s+(?=\d)", r"\1", literal.name.strip())
+            node.set("this", exp.Literal.string(text))
             found = _years(text) or (_days(text) if _DAYS.match(text) else _iso(text))
             if found is not None:
                 node.set("this", exp.Literal.string(found))

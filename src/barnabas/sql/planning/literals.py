@@ -52,6 +52,9 @@ def read_literals(tree: Any, *, is_spark: bool) -> None:
             precision, scale = (10, 0) if is_spark and not _is_number(cast.this) else sizes_of(cast.this)
             sizes = [exp.DataTypeParam(this=exp.convert(each)) for each in (precision, scale)]
             cast.to.set("expressions", sizes)
+    for number in list(tree.find_all(exp.Literal)):
+        if not number.is_string and number.name.isdigit() and _MOST_BIGINT < int(number.name) < 10**MOST_DIGITS:
+            number.replace(exp.cast(number.copy(), f"decimal({MOST_DIGITS}, 0)"))
     for call in list(tree.find_all(exp.Anonymous)):  # the parser knows ALL and SOME with a query only
         kind = _QUANTIFIERS.get(str(call.this).lower())
         if kind is not None and isinstance(call.parent, exp.Binary) and len(call.expressions) == 1:
@@ -67,6 +70,7 @@ def _is_number(node: Any) -> bool:
 
 
 _DIGITS = re.compile(r"\s*[+-]?(\d*)(?:\.(\d*))?\s*\Z")
+_MOST_BIGINT = 1 << 63
 MOST_DIGITS, USUAL_DIGITS, USUAL_FRACTION = 38, 18, 9  # of a decimal; of one that tells no sizes
 
 
@@ -106,7 +110,12 @@ def _read(node: Any, literal: Any) -> None:
     elif word in ("VARBINARY", "BINARY", "BLOB") and ("\\" in literal.name or not literal.name.isascii()):
         node.set("this", exp.func("UNHEX", exp.Literal.string(_escaped_bytes(literal.name).hex())))
     elif word == "BOOLEAN":
-        node.set("this", exp.Literal.string(text))
+        lower = text.lower()
+        known = {"yes": "true", "no": "false", "on": "true", "off": "false", "of": "false"}
+        whole = next(
+            (each for each in known if lower and each.startswith(lower) and len(lower) >= (2 if each[0] == "o" else 1)), ""
+        )
+        node.set("this", exp.Literal.string(known.get(whole, text)))
     elif word in _MOMENTS:
         day = _DAYS.get(text.lower())
         if day is not None:

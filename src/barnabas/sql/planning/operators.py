@@ -26,6 +26,7 @@ _NAMES = {
     "jsonb_build_array": "json_array",
     "row_to_json": "to_json",
     "to_jsonb": "to_json",
+    "proctime": "now",
     "clock_timestamp": "now",
     "statement_timestamp": "now",
     "transaction_timestamp": "now",

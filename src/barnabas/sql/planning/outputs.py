@@ -100,8 +100,13 @@ def name_of(item: Any) -> str:
         case exp.Alias() | exp.Column():
             return str(item.output_name)
         case exp.Cast():
-            inner = name_of(item.this)
-            return inner if inner != UNNAMED else _word(item.to)
+            inner = _innermost(item)
+            name = UNNAMED if isinstance(inner, (exp.Boolean, exp.Case, exp.Interval)) else name_of(inner)
+            return name if name != UNNAMED else _word(item.to)
+        case exp.Interval():
+            return "interval"
+        case exp.Trim():
+            return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(item.args.get("position") or ""), "btrim")
         case exp.Paren() | exp.Window() | exp.Filter() | exp.WithinGroup() | exp.Bracket() | exp.IgnoreNulls():
             return name_of(item.this)
         case exp.Subquery():
@@ -125,6 +130,13 @@ def name_of(item: Any) -> str:
     return UNNAMED
 
 
+def _innermost(cast: Any) -> Any:
+    """The expression within casts of casts."""
+    while isinstance(cast, (exp.Cast, exp.Paren)):
+        cast = cast.this
+    return cast
+
+
 _WORDS = {
     "INT": "int4",
     "BIGINT": "int8",
@@ -139,5 +151,7 @@ _WORDS = {
 
 
 def _word(kind: Any) -> str:
+    while str(getattr(kind.this, "value", "")) == "ARRAY" and kind.expressions:
+        kind = kind.expressions[0]
     word = str(getattr(kind.this, "value", kind.this))
     return _WORDS.get(word, word.lower())

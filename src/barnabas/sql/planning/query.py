@@ -41,6 +41,7 @@ from barnabas.sql.planning.small_integers import widen_literals
 from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
 from barnabas.sql.planning.values import read_values
+from barnabas.sql.planning.with_ties import read_ties
 from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT, WRONG_OBJECT, not_supported
 from barnabas.tables.column_types import UUID, mark_of
 from barnabas.tables.scan import OFFSET
@@ -189,6 +190,7 @@ def _read(
     read_intervals(tree)
     read_time_windows(tree)
     read_row_functions(tree)
+    read_ties(tree)
     order_stars(tree)
     changes = answer_calls(tree, facts, setting)
     read_sequences(tree, find)

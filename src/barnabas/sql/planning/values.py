@@ -12,9 +12,11 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from barnabas.sql.duck.types import declared
+from barnabas.sql.dialect import WRITTEN
+from barnabas.sql.duck.types import declared, duckdb_of
 from barnabas.sql.interface import SqlError
 
+_MOST_INT = 1 << 31
 FieldOf = Callable[[exp.Column], "pa.Field[Any] | None"]
 
 
@@ -58,11 +60,24 @@ class _Kinds:
                 return pa.list_(pa.null() if inner is None else inner)
             case exp.Order() | exp.Filter():
                 return self.of(node.this)
+            case exp.Neg():
+                return self.of(node.this)
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
+                return self._wider(self.of(node.this), self.of(node.expression))
             case exp.Literal() if node.is_string:
                 return pa.string()
+            case exp.Literal() if node.name.isdigit():
+                return pa.int32() if int(node.name) < _MOST_INT else pa.int64()
             case exp.Literal():
-                return pa.int32() if node.name.isdigit() else pa.float64()
+                return pa.decimal128(38, 9)
         return None
+
+    @staticmethod
+    def _wider(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | None:
+        """The type of arithmetic: known if a side is floating, or both are equal."""
+        if one is not None and one == other:
+            return one
+        return pa.float64() if any(each is not None and pa.types.is_floating(each) for each in (one, other)) else None
 
     def depth(self, node: Any) -> int | None:
         """How many lists are inside of each other; None if the type is not known."""
@@ -83,10 +98,24 @@ def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
             return _joined(node.expressions[0], node.expressions[1], kinds)
         case exp.Sub() if _is_time(node.this, kinds) and _is_time(node.expression, kinds):
             return _call("to_microseconds", exp.Sub(this=_micros(node.this), expression=_micros(node.expression)))
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod() if _text_beside_number(node, kinds) is not None:
+            return _text_beside_number(node, kinds)
         case exp.Cast():
             return _cast(node, kinds)
         case exp.Sum() if _is_interval(node.this, kinds):
             return _sum_of_intervals(node.this)
+        case exp.Round() if not is_spark and node.args.get("decimals") is None and _is_real(node.this, kinds):
+            return _call("round_even", node.this, exp.convert(0))
+        case exp.Substring() if kinds.of(node.this) == pa.binary():
+            return _call("__bytes_part", *(each for each in (node.this, node.args.get("start"), node.args.get("length")) if each))
+        case exp.Hex() if kinds.of(node.this) in (pa.int32(), pa.int16()) and node.meta.get(WRITTEN) == "to_hex":
+            return _call("__hex32", node.this)
+        case exp.ArraySize() if isinstance(node.expression, exp.Literal):
+            return _length(node, kinds)
+        case exp.Anonymous() if str(node.this).lower() == "cardinality" and (kinds.depth(node.expressions[0]) or 1) > 1:
+            return _call("len", _flat(node.expressions[0], kinds))
+        case exp.Sum() | exp.Filter() | exp.Window() if not is_spark and _is_sum_of_bigints(node, kinds):
+            return exp.cast(node.copy(), "decimal(38, 0)")
         case exp.Length() if kinds.of(node.this) == pa.binary():
             return _call("octet_length", node.this)
         case exp.Dot() if isinstance(node.expression, exp.Identifier):
@@ -100,6 +129,44 @@ def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
             flat = _flat(node.this, kinds)
             return None if flat is None else _with_argument(node, "this", flat)
     return None
+
+
+def _text_beside_number(node: Any, kinds: _Kinds) -> Any:
+    """Arithmetic of a number and a text literal, which is read as a number of the same type; None for anything else."""
+    for name, side, other in (("this", node.this, node.expression), ("expression", node.expression, node.this)):
+        kind = kinds.of(other)
+        is_number = kind is not None and (pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
+        if isinstance(side, exp.Literal) and side.is_string and is_number and kind is not None:
+            return _with_argument(node, name, exp.cast(side.copy(), duckdb_of(kind), dialect="duckdb"))
+    return None
+
+
+def _is_real(node: Any, kinds: _Kinds) -> bool:
+    kind = kinds.of(node)
+    return kind is not None and bool(pa.types.is_floating(kind))
+
+
+def _is_sum_of_bigints(node: Any, kinds: _Kinds) -> bool:
+    """Whether an aggregate with all that belongs to it is a sum of `bigint`: a `numeric`, as in Postgres. DuckDB's sum has 128 bits."""
+    inner = node
+    while isinstance(inner, (exp.Filter, exp.Window)):
+        inner = inner.this
+    if not isinstance(inner, exp.Sum) or (isinstance(node.parent, (exp.Filter, exp.Window)) and node.arg_key == "this"):
+        return False
+    value = inner.this
+    if isinstance(value, exp.Distinct) and len(value.expressions) == 1:
+        value = value.expressions[0]
+    return kinds.of(value) == pa.int64()
+
+
+def _length(node: Any, kinds: _Kinds) -> Any:
+    """`array_length(a, n)`: null where an array has no elements, or not so many dimensions."""
+    number, depth, array = int(node.expression.name), kinds.depth(node.this), node.this
+    if number < 1 or (depth is not None and number > depth):
+        return exp.cast(exp.Null(), "bigint")
+    for _ in range(number - 1):
+        array = exp.Bracket(this=array.copy(), expressions=[exp.convert(1)], offset=1)
+    return exp.Nullif(this=_call("len", array), expression=exp.convert(0))
 
 
 def _flat(array: Any, kinds: _Kinds) -> Any:
@@ -120,6 +187,8 @@ def _with_argument(node: Any, name: str, value: Any) -> Any:
 def _joined(left: Any, right: Any, kinds: _Kinds) -> Any:
     """Two arrays, or an array and an element, which may be an array too; None for other sides."""
     depths = kinds.depth(left), kinds.depth(right)
+    if depths[0] == depths[1] and depths[0]:
+        return _call("__concat", left, right)
     if None in depths or depths[0] == depths[1]:
         return None
     one, other = depths[0] or 0, depths[1] or 0

@@ -290,18 +290,23 @@ def _with_default(made: TableDefinition, item: Any) -> TableDefinition:
     return msgspec.structs.replace(made, columns=columns)
 
 
+_COMMENTED = ("TABLE", "VIEW")
+
+
 def comment(session: Host, statement: Statement, _: Any) -> Ready:
     """COMMENT ON TABLE | COLUMN name IS 'text' | NULL."""
     is_removed = statement.word(len(statement.tokens) - 1) == "NULL"  # sqlglot takes only texts
     tokens = [*statement.tokens[:-1], *tokens_of("''")] if is_removed else statement.tokens
-    tree = parse(Statement(statement.text, tokens))
+    tree = parse(
+        Statement(statement.text, [each for at, each in enumerate(tokens) if at != 2 or statement.word(2) != "MATERIALIZED"])
+    )
     kind = str(tree.args.get("kind", "")).upper() if isinstance(tree, exp.Comment) else ""
-    if kind not in ("TABLE", "COLUMN"):
+    if kind not in (*_COMMENTED, "COLUMN"):
         raise not_supported(
-            f"COMMENT ON {kind or statement.word(2)} is not supported", statement.position(0), "there are TABLE and COLUMN"
+            f"COMMENT ON {kind or statement.word(2)} is not supported", statement.position(0), "there are TABLE, VIEW and COLUMN"
         )
     text = None if is_removed else tree.expression.name
-    if kind == "TABLE":
+    if kind in _COMMENTED:
         name = definition_named(session, tree.this).name
         return _changing(session, statement, name, lambda made: msgspec.structs.replace(made, comment=text), "COMMENT")
     column = tree.this

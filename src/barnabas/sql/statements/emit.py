@@ -6,7 +6,7 @@ rule without words.
 
 from __future__ import annotations
 
-from barnabas.sql.dialect import Statement
+from barnabas.sql.dialect import Statement, statement_of
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import not_supported
 
@@ -48,3 +48,16 @@ def refused_emit(statement: Statement) -> SqlError | None:
         f"{' '.join(words)} belongs to a view", statement.position(len(statement.tokens) - len(words)),
         "CREATE MATERIALIZED VIEW v AS … keeps the query, and SUBSCRIBE v follows its changes",
     )  # fmt: skip
+
+
+def with_emit_last(statement: Statement) -> Statement:
+    """A statement with EMIT in front of its AS, as RisingWave has it, with EMIT at its end. Raises SqlError."""
+    words = [statement.word(at) for at in range(len(statement.tokens))]
+    last = words.index("AS") if "AS" in words else 0
+    for form in _FORMS:
+        at = last - len(form)
+        if at > 0 and tuple(words[at:last]) == form:
+            text, tokens = statement.text, statement.tokens
+            begin, end = text[tokens[0].start : tokens[at].start], text[tokens[last].start : tokens[-1].end + 1]
+            return statement_of(f"{begin}{end} {' '.join(form)}")
+    return statement

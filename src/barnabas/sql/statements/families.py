@@ -27,13 +27,14 @@ from barnabas.sql.statements import (
 from barnabas.sql.statements.copy import copy
 from barnabas.sql.statements.create import create, tree_of
 from barnabas.sql.statements.create_as import create_as
-from barnabas.sql.statements.emit import refused_emit
+from barnabas.sql.statements.emit import refused_emit, with_emit_last
 from barnabas.sql.statements.explain import explain
 from barnabas.sql.statements.host import Host
-from barnabas.sql.statements.indexes import create_index, drop_index
+from barnabas.sql.statements.indexes import create_index, drop_index, rename_index
 from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.kept_tables import kept_table
 from barnabas.sql.statements.merge import merge
+from barnabas.sql.statements.push_query import push_query
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.schemas import create_schema, drop_schema
 from barnabas.sql.statements.select import select
@@ -49,6 +50,9 @@ Make = Callable[[Host, Statement, Sequence["pa.DataType | None"]], Ready]
 
 def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     """A statement that begins like a query; after WITH it may also write."""
+    pushed = push_query(session, statement)
+    if pushed is not None:
+        return pushed
     refused = refused_emit(statement)
     if refused is not None:
         raise refused
@@ -72,7 +76,7 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
     if statement.word(1) == "INDEX" or (statement.word(1) == "UNIQUE" and statement.word(2) == "INDEX"):
         return create_index(session, statement)
     if "MATERIALIZED" in (statement.word(1), statement.word(3)):
-        return materialized.create(session, statement)
+        return materialized.create(session, with_emit_last(statement))
     if "FUNCTION" in (statement.word(1), statement.word(2), statement.word(3), statement.word(4)):
         return functions.create(session, statement)
     if "SEQUENCE" in (statement.word(1), statement.word(2)):
@@ -117,6 +121,11 @@ def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
 
 def _alter(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     """ALTER of a table, a view or a sequence."""
+    tuned = rights.tuning(session, statement)
+    if tuned is not None:
+        return tuned
+    if statement.word(1) == "INDEX":
+        return rename_index(session, statement)
     if [statement.word(at) for at in range(len(statement.tokens) - 3, len(statement.tokens) - 1)] == ["OWNER", "TO"]:
         return rights.owner_to(session, statement)
     if statement.word(1) == "SEQUENCE":
@@ -126,6 +135,11 @@ def _alter(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     if statement.word(1) == "STREAM":
         return alter.alter(session, as_table(statement, 1), given)
     return alter.alter(session, statement, given)
+
+
+def _wait(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+    """WAIT FOR name, and WAIT alone, which RisingWave has for views that are being made."""
+    return view_control.flush(session, statement, given) if len(statement.tokens) == 1 else wait(session, statement, given)
 
 
 _BEFORE_STREAM = ("STREAM", "OR", "TEMP", "TEMPORARY", "PERSISTENT")
@@ -144,13 +158,13 @@ _FAMILIES: dict[str, Make] = {
     "DEALLOCATE": prepared.deallocate,
     "EXPLAIN": explain,
     "COPY": copy,
-    "WAIT": wait,
+    "WAIT": _wait,
     "PAUSE": view_control.pause,
     "RESUME": view_control.resume,
     "REFRESH": view_control.refresh,
     "FLUSH": view_control.flush,
     "SUBSCRIBE": subscribe,
-    **{word: utility.nothing(word) for word in ("VACUUM", "ANALYZE", "CHECKPOINT")},
+    **{word: utility.nothing(word) for word in ("VACUUM", "ANALYZE", "CHECKPOINT", "RECOVER")},
     **dict.fromkeys(("BEGIN", "START"), transaction_control.begin),
     **dict.fromkeys(("COMMIT", "END"), transaction_control.commit),
     **dict.fromkeys(("ROLLBACK", "ABORT"), transaction_control.rollback),

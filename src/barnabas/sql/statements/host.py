@@ -139,6 +139,9 @@ class Host(Protocol):
     def write_all(self, relation: TopicRelation, rows: pa.Table, deleted: pa.Table) -> None:
         """Write rows and deletions together."""
 
+    def tell_time(self) -> None:
+        """Write the time into the topic of the clock of views."""
+
     def send_one(self, topic: str, key: bytes | None, value: bytes) -> None:
         """Write one record at once, outside of a transaction."""
 

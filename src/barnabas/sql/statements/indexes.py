@@ -178,3 +178,35 @@ def drop_index(session: Host, statement: Statement) -> Ready:
         return Done("DROP INDEX")
 
     return Ready(statement.text, run)
+
+
+def rename_index(session: Host, statement: Statement) -> Ready:
+    """ALTER INDEX [IF EXISTS] name RENAME TO name. Raises SqlError 42704."""
+    at = 4 if (statement.word(2), statement.word(3)) == ("IF", "EXISTS") else 2
+    old, at = name_at(statement, at)
+    if (statement.word(at), statement.word(at + 1)) != ("RENAME", "TO"):
+        raise not_supported(
+            "this form of ALTER INDEX is not supported", statement.position(at), "ALTER INDEX name RENAME TO name"
+        )
+    new, end = name_at(statement, at + 2)
+    if end < len(statement.tokens):
+        raise syntax_error(f'syntax error at or near "{statement.tokens[end].text}"', statement.position(end))
+
+    def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
+        owner = next((each for each in tables.values() if old[-1] in each.indexes), None)
+        if owner is None:
+            if statement.word(2) == "IF":
+                return {}
+            raise SqlError(UNDEFINED_OBJECT, f'index "{old[-1]}" does not exist')
+        if new[-1] in tables or any(new[-1] in each.indexes or new[-1] in each.constraint_names for each in tables.values()):
+            raise exists(new[-1])
+        unique = tuple(msgspec.structs.replace(each, name=new[-1]) if each.name == old[-1] else each for each in owner.unique)
+        indexes = tuple(new[-1] if each == old[-1] else each for each in owner.indexes)
+        return {owner.name: msgspec.structs.replace(owner, indexes=indexes, unique=unique)}
+
+    def run(_: Sequence[Any]) -> Result:
+        session.check_writable()
+        session.definitions.change(session.client, session.running, decide)
+        return Done("ALTER INDEX")
+
+    return Ready(statement.text, run)

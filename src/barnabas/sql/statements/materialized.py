@@ -15,6 +15,7 @@ import msgspec
 from sqlglot import exp
 
 from barnabas.client.results import NewTopic
+from barnabas.engine.clock import CLOCK
 from barnabas.engine.jobs import Desired, Job, ViewWork
 from barnabas.errors import BarnabasError
 from barnabas.sql.catalog.definitions import REGISTERED, TableDefinition
@@ -45,6 +46,13 @@ from barnabas.sql.writing.records import records_of
 LEFT_S = 30.0  # a definition without a job that is older was left by a server that was killed
 FORM = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (topic = …, partitions = …)] AS query [EMIT FINAL]"
 TAKES = ("topic", "format", "partitions", "replicas")
+TUNING = (
+    "parallelism",
+    "backfill_parallelism",
+    "source_rate_limit",
+    "backfill_rate_limit",
+    "streaming_rate_limit",
+)  # without effect
 FORMATS = ("json", *REGISTERED)
 
 
@@ -128,7 +136,7 @@ def view_of(
     """
     text = with_other_names(query_text(statement), session.access.qualified)
     sources = view_sources(session, query, "a materialized view")
-    plan = checked(session, query, statement.text, with_pending=False)
+    plan = checked(session, query, statement.text, with_pending=False, with_clock=True)
     if not plan.inputs:
         refuse(plan)
         definition = constant_definition(name, options.topic or name, plan.schema, list(columns), text, sources)
@@ -141,7 +149,8 @@ def view_of(
     try:
         names = columns if not only_all or len(columns) == len(plan.schema) else ()
         found = plan_view(plan, cursor, names, is_final=emits_final(statement))
-        read = [relation.source for relation in found.tables.values() if isinstance(relation, TopicRelation)]
+        topics = [relation for relation in found.tables.values() if isinstance(relation, TopicRelation)]
+        read = [each.source for each in topics if each.source != CLOCK]
         made = layout.definition_of(
             name,
             options.topic or name,
@@ -190,10 +199,13 @@ def _options(tree: Any) -> Options:
         if isinstance(each, exp.FileFormatProperty):
             continue
         name = each.this if isinstance(getattr(each, "this", None), str) else getattr(getattr(each, "this", None), "name", "")
+        if name.lower() in TUNING:
+            continue
         if name.lower() not in TAKES and "." not in name:
             raise SqlError(
                 "22023", f'unrecognized option "{name}"', hint=f"WITH takes {', '.join(TAKES)}, and settings of topics in quotes"
             )
+    properties = [each for each in properties if str(getattr(getattr(each, "this", None), "name", "")).lower() not in TUNING]
     found = options_of(exp.Properties(expressions=properties) if properties else None)
     if found.format not in FORMATS:
         raise SqlError("22023", f'a view cannot have the format "{found.format}"', hint=f"it can be {', '.join(FORMATS)}")
@@ -203,6 +215,7 @@ def _options(tree: Any) -> Options:
 def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool = True) -> bool:
     """Write the definition, create the topic, write the job, and wait for the first rows; False if the view was there. Raises SqlError."""
     session.check_writable()
+    _tell_time(session, view)
     for each in view.planned.tables.values() if view.planned is not None else ():
         session.check_readable(each)
     for text in view.planned.notices if view.planned is not None else ():
@@ -232,6 +245,12 @@ def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool 
     return True
 
 
+def _tell_time(session: Host, view: View) -> None:
+    """Write the time for a view whose conditions call `now()`, so that its first rows have one."""
+    if view.work is not None and any(each.topic == CLOCK for each in view.work.tables.values()):
+        session.tell_time()
+
+
 def _registered(session: Host, definition: TableDefinition) -> TableDefinition:
     """Register the schema of a view's values, and write the definition with it. Raises SqlError, RegistryError, RegistryUnreachable."""
     made = made_schema(session, definition)
@@ -258,6 +277,7 @@ def replace(session: Host, view: View, *, waits: bool = True) -> None:
     """
     session.check_writable()
     name = view.definition.name
+    _tell_time(session, view)
     for each in view.planned.tables.values() if view.planned is not None else ():
         session.check_readable(each)
     now_ms = time.time_ns() // 1_000_000

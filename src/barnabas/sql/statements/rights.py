@@ -1,4 +1,4 @@
-"""Statements about owners and rights that set-up scripts have. The rights here are the cluster's access control lists.
+"""Statements about owners, rights and tuning that set-up scripts have. The rights here are the cluster's access control lists.
 
 GRANT and OWNER TO change nothing and say so, because nobody can do more or less than the lists say. REVOKE is refused: a user would keep
 the right that a script believes to be gone.
@@ -15,6 +15,7 @@ from barnabas.sql.statements.naming import name_at
 from barnabas.sql.statements.ready import Ready, done
 
 _HINT = "rights are the cluster's access control lists: see `barnabas acl`"
+_TUNING = ("PARALLELISM", "MAX_PARALLELISM", "SOURCE_RATE_LIMIT", "BACKFILL_RATE_LIMIT", "DML_RATE_LIMIT", "STREAMING_RATE_LIMIT")
 _WITH_COLUMNS = ("TABLE", "VIEW", "MATERIALIZED", "STREAM")
 
 
@@ -35,3 +36,24 @@ def owner_to(session: Host, statement: Statement) -> Ready:
             session.find(parts, statement.position(at))
     tag = "ALTER MATERIALIZED VIEW" if kind == "MATERIALIZED" else f"ALTER {kind}"
     return done(statement.text, tag, lambda: session.notify(Notice("an owner has no effect", hint=_HINT)))
+
+
+def tuning(session: Host, statement: Statement) -> Ready | None:
+    """ALTER SYSTEM SET …, and ALTER … name SET PARALLELISM … and its kin, which RisingWave has: a warning. None for other statements."""
+    words = [statement.word(at) for at in range(len(statement.tokens))]
+    if words[1] == "SYSTEM":
+        name = " ".join(words[2:4]).lower()
+        told = Notice(
+            f"ALTER SYSTEM has no effect: {name}", "WARNING", "01000", "`barnabas config` changes the settings of brokers"
+        )
+        return done(statement.text, "ALTER SYSTEM", lambda: session.notify(told))
+    at = next((at for at in range(3, len(words) - 1) if words[at] == "SET" and words[at + 1] in _TUNING), None)
+    if at is None or words[1] not in _WITH_COLUMNS:
+        return None
+    place = 3 if words[1] == "MATERIALIZED" else 2
+    parts, _ = name_at(statement, place)
+    if session.access.plain_view(parts) is None:
+        session.find(parts, statement.position(place))
+    told = Notice(f"{words[at + 1].lower()} has no effect here", "WARNING", "01000")
+    tag = "ALTER MATERIALIZED VIEW" if words[1] == "MATERIALIZED" else f"ALTER {words[1]}"
+    return done(statement.text, tag, lambda: session.notify(told))

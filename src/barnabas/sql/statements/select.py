@@ -10,12 +10,14 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from barnabas.engine.clock import CLOCK
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation
 from barnabas.sql.catalog.relations import MemoryRelation, Relation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.duck.types import field_of, with_marks
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.live.rows import NO_CHOICE, Choice
+from barnabas.sql.planning.clock import DEFINITION, read_clock
 from barnabas.sql.planning.query import QueryPlan, check_values, marked, plan_query
 from barnabas.sql.results import Listing, Streamed
 from barnabas.sql.statements.host import Host
@@ -55,20 +57,26 @@ def checked(
     memory: Mapping[str, MemoryRelation] | None = None,
     *,
     with_pending: bool = True,
+    with_clock: bool = False,
 ) -> QueryPlan:
     """A plan whose names and types DuckDB has checked. Raises SqlError.
 
     Args:
         with_pending: whether it reads the rows of the open transaction.
         memory: relations that exist for this statement only, by name.
+        with_clock: whether conditions read the clock of views in place of `now()`.
     """
 
     def find(parts: Sequence[str], position: int | None) -> Relation:
+        if with_clock and parts[-1] == CLOCK:
+            return session.access.relation_of(DEFINITION)
         found = memory.get(parts[0]) if memory and len(parts) == 1 else None
         return found or session.find(parts, position)
 
     tree, functions = session.routines.expanded(session.views.expanded(tree))
     session.check_functions(functions)
+    if with_clock:
+        read_clock(tree)
     plan = plan_query(
         tree,
         find,

@@ -129,6 +129,9 @@ class Returning:
         self._session, self._tag, self._text = session, tag, text
         self.plan: QueryPlan | None = None
         if clause is not None:
+            for each in clause.find_all(exp.AggFunc):
+                if not isinstance(each.parent, exp.Window) and each.find_ancestor(exp.Select) is None:
+                    raise SqlError("42803", "aggregate functions are not allowed in RETURNING", position=position_in(each))
             source = MemoryRelation(alias, relation.columns)
             query = exp.select(*[each.copy() for each in clause.expressions], copy=False).from_(
                 exp.table_(exp.to_identifier(alias, quoted=True))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
 from sqlglot import exp
 
+from barnabas.client.errors import PartitionError, ResourceError
 from barnabas.engine import operations
+from barnabas.engine.clock import reads_clock
 from barnabas.engine.job_states import ENDED
 from barnabas.engine.operations import UnknownJob
 from barnabas.sql.catalog.definitions import TableDefinition
@@ -97,14 +100,31 @@ def refresh(session: Host, statement: Statement, _: Any) -> Ready:
     at = _behind_words(statement)
     at += statement.word(at) == "CONCURRENTLY"
     definition = view_at(session, statement, at)
-    return done(statement.text, "REFRESH MATERIALIZED VIEW", lambda: session.catching_up.refresh(definition.topic))
+
+    def run() -> None:
+        _tell_time(session)
+        session.catching_up.refresh(definition.topic)
+
+    return done(statement.text, "REFRESH MATERIALIZED VIEW", run)
 
 
 def flush(session: Host, statement: Statement, _: Any) -> Ready:
-    """FLUSH: it waits until all views have what this session wrote."""
+    """FLUSH, and WAIT alone: it waits until all views have what this session wrote."""
     if len(statement.tokens) > 1:
         raise syntax_error("FLUSH stands alone", statement.position(1))
-    return done(statement.text, "FLUSH", session.catching_up.flush)
+
+    def run() -> None:
+        _tell_time(session)
+        session.catching_up.flush()
+
+    return done(statement.text, statement.word(0), run)
+
+
+def _tell_time(session: Host) -> None:
+    """Let views whose conditions call `now()` have the time of this moment."""
+    if any(map(reads_clock, session.view_jobs.jobs().values())):
+        with contextlib.suppress(ResourceError, PartitionError):  # without the right to write it, the time of the engine counts
+            session.tell_time()
 
 
 def alter_view(session: Host, statement: Statement) -> Ready:

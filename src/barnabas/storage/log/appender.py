@@ -361,17 +361,6 @@ class LogAppender:
         self.plan_roll()
         return segment
 
-    def skip_to(self, offset: int, now_ms: int) -> None:
-        """Continue at `offset`, past the log's end: no record will have the offsets in between.
-
-        Raises:
-            LogDirFailed, StorageExhausted: as `append_as_leader`.
-        """
-        log = self._log
-        if offset > log.log_end_offset:
-            self.roll(now_ms, offset)
-            log.log_end_offset = offset
-
     def maybe_roll(self, now_ms: int) -> bool:
         """Begin a new segment if the active one is as old as `segment.ms` allows; returns whether it did."""
         log = self._log

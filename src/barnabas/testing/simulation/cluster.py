@@ -61,6 +61,7 @@ class ClusterSimulation(Workload):
             self.keep_books(topic, replicated=True, defaults={"min.insync.replicas": str(MIN_IN_SYNC)})
         self.places: dict[TopicPartition, Register] = {}
         self.book = GroupHistory(GROUP)
+        self.bystanders: tuple[str, ...] = ()
         self._invariant_checker = InvariantChecker(self)
         self.fault_injector = ClusterFaultInjector(self, Random(self.random.getrandbits(64)))
 

@@ -27,7 +27,7 @@ from barnabas.testing.simulation.faults import CHANGES
 from barnabas.testing.simulation.node import Node
 
 if TYPE_CHECKING:
-    from barnabas.testing.simulation.cluster import ClusterSimulation
+    from barnabas.testing.simulation.afflicted import Afflicted
 
 LONGEST_WAIT_S = 3.0  # for a process to die during a change; the change may never happen
 SUPERVISOR_S = 1.0  # between attempts to start a broker that fails to start
@@ -39,7 +39,7 @@ LOSSES = frozenset({"power-cut", "wipe", "disk-fails"})
 class ClusterFaultInjector:
     """Executes the faults of one run."""
 
-    def __init__(self, simulation: ClusterSimulation, random: Random) -> None:
+    def __init__(self, simulation: Afflicted, random: Random) -> None:
         self._simulation = simulation
         self._world = simulation.world
         self._nodes = simulation.nodes
@@ -174,7 +174,7 @@ class ClusterFaultInjector:
             node.kill(power=True)
         if flushed and self._random.random() < 0.5:
             victim.replace_disk()
-        self._world.network.admitted = frozenset({AUDITOR, *(node.host for node in self._nodes)})
+        self._world.network.admitted = frozenset({AUDITOR, *(node.host for node in self._nodes), *simulation.bystanders})
         for node in self._random.sample(self._nodes, len(self._nodes)):
             await asyncio.sleep(self._random.choice((0.1, 1.0, 12.0)) * self._random.random())
             simulation.start_elsewhere(self.bring_back(node))

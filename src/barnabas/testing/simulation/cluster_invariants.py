@@ -25,7 +25,7 @@ from barnabas.testing.simulation.history import Violation
 
 if TYPE_CHECKING:
     from barnabas.replication.partition import OnlinePartition
-    from barnabas.testing.simulation.cluster import ClusterSimulation
+    from barnabas.testing.simulation.afflicted import Afflicted
     from barnabas.testing.simulation.loop import VirtualLoop
     from barnabas.testing.simulation.node import Node
 
@@ -36,7 +36,7 @@ Term = tuple[UUID, int, int]  # topic id, partition, leader epoch
 class InvariantChecker:
     """Checks the rules of the module. Raises Violation, or reports it where other code would catch the exception."""
 
-    def __init__(self, simulation: ClusterSimulation) -> None:
+    def __init__(self, simulation: Afflicted) -> None:
         self._simulation = simulation
         self._leaders: dict[Term, str] = {}
         self._marks: dict[Term, int] = {}  # high watermark of each term
@@ -153,7 +153,8 @@ class InvariantChecker:
             other = broker.partitions.get(leading.topic, leading.index)
             if other is None or other.is_offline or other.topic_id != leading.topic_id:
                 continue
-            if other.log.log_end_offset < leading.high_watermark:
+            # A copy of another cluster starts again empty at an offset past its replicas, if the source has deleted all before.
+            if max(other.log.log_end_offset, leading.log.log_start_offset) < leading.high_watermark:
                 end, mark = other.log.log_end_offset, leading.high_watermark
                 raise Violation(f"{_name(leading)}: broker {number} is in sync with {end} records, and {mark} are committed")
 

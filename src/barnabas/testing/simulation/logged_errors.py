@@ -25,6 +25,7 @@ EXCUSES = {
         "event=log-unreadable",
         "event=corrupt-data",
     ),
+    "mirror": ("event=mirror-stopped",),
     "cleaner-dies": ("event=cleaning-failed", "event=log-not-compacted-any-more"),
     "rot": (
         "event=corrupt-data",

@@ -59,6 +59,7 @@ class Node:
         number: the broker's id, and part of the machine's address.
         properties: the broker's settings, without its address and folders.
         ensemble: the ZooKeeper that the brokers of a cluster share; a single one has a store of its own.
+        host: the machine's address; broker-NUMBER if empty.
         directories: log directories; the first has the metadata.
         report: called with errors that must not happen.
         wrap_files: wraps the broker's files; used by canaries.
@@ -73,13 +74,14 @@ class Node:
         report: Callable[[str], None],
         *,
         ensemble: Ensemble | None = None,
+        host: str = "",
         directories: int = 1,
         wrap_files: Callable[[FaultyFiles], Files] = lambda files: files,
         wrap_cleaner_files: Callable[[FaultyFiles], FaultyFiles] = lambda files: files,
     ) -> None:
         self.world = world
         self.number = number
-        self.host = f"broker-{number}"
+        self.host = host or f"broker-{number}"
         self.directories = [Path(f"/disk-{index}") for index in range(directories)]
         self.disk = self._new_disk()
         self.faults = Faults()
@@ -109,7 +111,7 @@ class Node:
         self.starts += 1
         self.world.epoch += 1
         world = self.world
-        loop = new_loop(world, f"broker-{self.number}#{self.starts}", self.host, self._report)
+        loop = new_loop(world, f"{self.host}#{self.starts}", self.host, self._report)
         files = self._open_files("disk")
         cleaner = SimulatedCleaner(
             loop, lambda: self._wrap_cleaner_files(self._open_files("cleaner")), Random(world.random.getrandbits(64))

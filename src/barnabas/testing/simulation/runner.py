@@ -10,6 +10,7 @@ from multiprocessing import get_context
 
 from barnabas.signals import die_with_parent
 from barnabas.testing.simulation.cluster import ClusterSimulation
+from barnabas.testing.simulation.mirroring.simulation import MirrorSimulation
 from barnabas.testing.simulation.simulated_run import SimulatedRun, Verdict
 from barnabas.testing.simulation.simulation import Simulation
 from barnabas.testing.simulation.transactions.replicated import ReplicatedTransactions
@@ -17,8 +18,10 @@ from barnabas.testing.simulation.transactions.single import TransactionSimulatio
 
 CLUSTER = "cluster"  # profile of runs with several brokers
 TRANSACTIONS, REPLICATED_TRANSACTIONS = "transactions", "transactions-cluster"  # profiles of runs with transactional clients
+MIRROR = "mirror"  # profile of runs with two clusters and a mirror link
 WHOLE_PROFILES: dict[str, type[ClusterSimulation | TransactionSimulation]] = {
     CLUSTER: ClusterSimulation,
+    MIRROR: MirrorSimulation,
     TRANSACTIONS: TransactionSimulation,
     REPLICATED_TRANSACTIONS: ReplicatedTransactions,
 }

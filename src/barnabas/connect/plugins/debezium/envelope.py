@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -15,28 +15,33 @@ TRANSACTION = pa.struct(
 Columns = Mapping[str, tuple[Any, bool]]  # arrays by name, and whether they may be null
 
 
-def struct_of(columns: Columns, absent: Sequence[bool] | None = None) -> Any:
+def struct_of(columns: Columns, absent: Any = None) -> Any:
     """A struct of columns.
 
     Args:
-        absent: the rows that are null.
+        absent: the rows that are null, a mask.
     """
     fields = [pa.field(name, array.type, nullable=optional) for name, (array, optional) in columns.items()]
-    mask = None if absent is None else pa.array(absent, pa.bool_())
+    mask = pa.array(absent, pa.bool_()) if absent is not None and any(absent) else None
     return pa.StructArray.from_arrays([array for array, _ in columns.values()], fields=fields, mask=mask)
 
 
-def enveloped(ops: Sequence[str], before: Any, after: Any, source: Any, now_us: int) -> Any:
-    """The values of records: null for tombstones."""
+def enveloped(ops: Any, is_tombstone: Any, before: Any, after: Any, source: Any, now_us: int) -> Any:
+    """The values of records: null for tombstones.
+
+    Args:
+        ops: a column of texts.
+        is_tombstone: a mask.
+    """
     count = len(ops)
     columns = {
         "before": (before, True),
         "after": (after, True),
         "source": (source, False),
         "transaction": (pa.nulls(count, TRANSACTION), True),
-        "op": (pa.array(ops, pa.string()), False),
+        "op": (ops, False),
         "ts_ms": (pa.repeat(now_us // 1000, count), True),
         "ts_us": (pa.repeat(now_us, count), True),
         "ts_ns": (pa.repeat(now_us * 1000, count), True),
     }
-    return struct_of(columns, [each == TOMBSTONE for each in ops])
+    return struct_of(columns, is_tombstone)

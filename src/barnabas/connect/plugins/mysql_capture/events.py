@@ -71,7 +71,8 @@ def records_of(shape: Shape, events: Sequence[Event], settings: Settings, now_us
     columns: dict[str, Any] = {"value": after}
     if not settings.is_flat:
         before = shape.columns(shape.shown, [None if each.op == TOMBSTONE else each.old for each in events])
-        columns["value"] = enveloped([each.op for each in events], before, after, _source(shape, events, settings), now_us)
+        ops, is_tombstone = pa.array([each.op for each in events], pa.string()), [each.op == TOMBSTONE for each in events]
+        columns["value"] = enveloped(ops, is_tombstone, before, after, _source(shape, events, settings), now_us)
     if shape.key:
         columns["key"] = shape.columns(shape.key, [each.old if each.new is None else each.new for each in events])
     return pa.table(columns)

@@ -50,7 +50,9 @@ def form_of(declared: str, settings: Settings) -> Form:
         return _TIMES[kind](first, settings.times == "connect")
     if kind == "bit":
         return Form(pa.bool_(), _bit_set) if first <= 1 else Form(pa.binary(), _bits, f"{DATA}Bits")
-    if kind in {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "geometry", "point", "polygon"}:
+    if kind == "binary":  # the binary log leaves out the zeros at the end
+        return Form(pa.binary(), lambda value: _bytes(value).ljust(first, b"\0"))
+    if kind in {"varbinary", "tinyblob", "blob", "mediumblob", "longblob", "geometry", "point", "polygon"}:
         return Form(pa.binary(), _bytes)
     return _NAMED.get(kind, Form(pa.string(), _text))
 
@@ -132,6 +134,11 @@ def _bytes(value: Any) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
+def _year(value: Any) -> int:
+    """Year 0 is 1900 in the binary log; no other year before 1901 is one of a column."""
+    return 0 if int(value) == 1900 else int(value)
+
+
 def _bit_set(value: Any) -> bool:
     return bool(_number(value))
 
@@ -148,6 +155,6 @@ def _number(value: Any) -> int:
 
 _NAMED: Mapping[str, Form] = {
     "float": Form(pa.float32(), float), "double": Form(pa.float64(), float), "real": Form(pa.float64(), float),
-    "year": Form(pa.int32(), int, f"{TIME}Year"), "enum": Form(pa.string(), _text, f"{DATA}Enum"),
+    "year": Form(pa.int32(), _year, f"{TIME}Year"), "enum": Form(pa.string(), _text, f"{DATA}Enum"),
     "set": Form(pa.string(), _text, f"{DATA}EnumSet"), "json": Form(pa.string(), _text, f"{DATA}Json"),
 }  # fmt: skip

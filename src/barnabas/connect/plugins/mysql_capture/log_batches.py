@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from barnabas.connect.api import Batch
-from barnabas.connect.plugins.debezium.envelope import CREATE, UPDATE
+from barnabas.connect.plugins.debezium.envelope import CREATE, TRUNCATE, UPDATE
 from barnabas.connect.plugins.mysql_capture.events import Event, Row, Shape, records_of
+from barnabas.connect.plugins.mysql_capture.logged import LoggedTable
 from barnabas.connect.plugins.mysql_capture.settings import Settings
 
+MOST_SHAPES = 10_000  # tables, and forms that they had
 Place = tuple[str, int]
 
 
@@ -22,19 +24,19 @@ class LogBatches:
 
     Args:
         offset: from which the binary log is read.
-        shape: of a table with these columns.
+        shape: of a table as the log describes it.
     """
 
-    def __init__(
-        self, settings: Settings, offset: Mapping[str, Any], shape: Callable[[str, str, Sequence[str]], Shape]
-    ) -> None:  # fmt: skip
+    def __init__(self, settings: Settings, offset: Mapping[str, Any], shape: Callable[[LoggedTable], Shape]) -> None:
         self._settings, self._shape_of = settings, shape
         self._done: Place = offset["file"], offset["pos"]
         self._delivered: int = offset.get("row", 0)
         self._since: dict[str, Place] = {name: (file, pos) for name, (file, pos) in offset.get("tables", {}).items()}
-        self._shapes: dict[tuple[str, str, tuple[str, ...]], Shape] = {}
+        self._shapes: dict[LoggedTable, Shape | None] = {}
+        self._by_id: dict[int, Shape | None] = {}
         self._seq = 0
-        self._groups: dict[int, tuple[Shape, list[Event]]] = {}
+        self._groups: list[tuple[Shape, list[Event]]] = []
+        self._last: dict[tuple[str, str], tuple[Shape, list[Event]]] = {}  # of each table: records of a table keep their order
         self.rows = 0
 
     @property
@@ -42,34 +44,55 @@ class LogBatches:
         """Whether a transaction has begun and not ended."""
         return self._seq > 0
 
-    def rows_changed(
-        self, database: str, table: str, names: Sequence[str], changes: Sequence[tuple[Row | None, Row | None]], at: Event
-    ) -> None:  # fmt: skip
+    def table_is(self, table_id: int, table: LoggedTable) -> None:
+        """The changes with this id are of a table, from here on."""
+        if table not in self._shapes:
+            if len(self._shapes) >= MOST_SHAPES:
+                self._shapes.clear()
+            takes = self._settings.takes(table.database, table.table)
+            self._shapes[table] = self._shape_of(table) if takes else None
+        self._by_id[table_id] = self._shapes[table]
+
+    def is_captured(self, table_id: int) -> bool:
+        """Whether the changes with this id become records."""
+        return self._by_id.get(table_id) is not None
+
+    def skip(self, count: int) -> None:
+        """Count changes of a table that is not captured."""
+        self._seq += count
+
+    def rows_changed(self, table_id: int, changes: Sequence[tuple[Row | None, Row | None]], at: Event) -> None:
         """Take changes of one table: rows before and after.
 
         Args:
             at: an event with the place and the time.
         """
-        takes = self._settings.takes(database, table)
-        shape = self._shape(database, table, tuple(names)) if takes else None
-        if (at.file, at.pos) <= self._since.get(f"{database}.{table}", ("", 0)):
-            shape = None  # the snapshot of the table has it
+        shape = self._by_id[table_id]
+        if shape is not None and self._is_known(shape, at):
+            shape = None
         for number, (old, new) in enumerate(changes):
             self._seq += 1
             if self._seq > self._delivered and shape is not None:
-                events = events_of(shape, old, new, self._settings, at._replace(row=number))
-                self._groups.setdefault(id(shape), (shape, []))[1].extend(events)
-                self.rows += len(events)
+                self._add(shape, events_of(shape, old, new, self._settings, at._replace(row=number)))
 
-    def _shape(self, database: str, table: str, names: tuple[str, ...]) -> Shape:
-        where = database, table, names
-        if where not in self._shapes:
-            self._shapes[where] = self._shape_of(database, table, names)
-        return self._shapes[where]
+    def table_truncated(self, shape: Shape, at: Event) -> None:
+        """A table was emptied."""
+        self._seq += 1
+        if self._seq > self._delivered and not self._is_known(shape, at):
+            self._add(shape, [at._replace(op=TRUNCATE)])
 
-    def schema_changed(self) -> None:
-        """A statement may have changed tables."""
-        self._shapes = {}
+    def _is_known(self, shape: Shape, at: Event) -> bool:
+        """Whether the snapshot of a table has what was changed there."""
+        return (at.file, at.pos) <= self._since.get(f"{shape.database}.{shape.table}", ("", 0))
+
+    def _add(self, shape: Shape, events: Sequence[Event]) -> None:
+        table = shape.database, shape.table
+        group = self._last.get(table)
+        if group is None or group[0] is not shape:
+            group = self._last[table] = shape, []
+            self._groups.append(group)
+        group[1].extend(events)
+        self.rows += len(events)
 
     def ended(self, place: Place) -> None:
         """A transaction has ended here."""
@@ -85,8 +108,8 @@ class LogBatches:
 
     def take(self, partition: Mapping[str, Any], now_us: int) -> list[Batch]:
         """The batches of all that was taken since; the last one has the offset. Raises ConnectError for values without a form."""
-        groups = [(shape, events) for shape, events in self._groups.values() if events]
-        self._groups, self.rows = {}, 0
+        groups = [(shape, events) for shape, events in self._groups if events]
+        self._groups, self._last, self.rows = [], {}, 0
         offset = self.offset()
         return [
             Batch(

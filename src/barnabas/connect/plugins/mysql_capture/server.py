@@ -12,6 +12,7 @@ import pymysql.cursors
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.mysql_capture.events import Row, Shape
 from barnabas.connect.plugins.mysql_capture.forms import form_of
+from barnabas.connect.plugins.mysql_capture.logged import LoggedTable
 from barnabas.connect.plugins.mysql_capture.settings import Settings
 
 WANTED = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL", "binlog_row_metadata": "FULL"}
@@ -82,12 +83,8 @@ class Server:
         )
         return [self.shape(database, table) for database, table in rows if self._settings.takes(database, table)]
 
-    def shape(self, database: str, table: str, names: Sequence[str] | None = None) -> Shape:
-        """A table.
-
-        Args:
-            names: of its columns when a change was made. One that is gone since has the form of a text.
-        """
+    def shape(self, database: str, table: str) -> Shape:
+        """A table as it is now."""
         where = "WHERE table_schema = %s AND table_name = %s"
         declared: dict[str, str] = dict(
             self.run(
@@ -103,10 +100,7 @@ class Server:
                 (database, table),
             )
         ]
-        columns = tuple(declared) if names is None else tuple(names)
-        forms = tuple(form_of(declared.get(name, "text"), self._settings) for name in columns)
-        shown = tuple(at for at, name in enumerate(columns) if self._settings.takes_column(f"{database}.{table}.{name}"))
-        return Shape(database, table, columns, forms, tuple(columns.index(name) for name in key if name in columns), shown)
+        return shape_of(LoggedTable(database, table, tuple(declared), tuple(declared.values()), tuple(key)), self._settings)
 
     def rows(self, shape: Shape, count: int) -> Iterator[Sequence[Row]]:
         """All rows of a table, so many at a time."""
@@ -123,6 +117,14 @@ class Server:
     def close(self) -> None:
         """Close the connection."""
         self.connection.close()
+
+
+def shape_of(table: LoggedTable, settings: Settings) -> Shape:
+    """The shape of a table."""
+    names = table.names
+    forms = tuple(form_of(each, settings) for each in table.declared)
+    shown = tuple(at for at, name in enumerate(names) if settings.takes_column(f"{table.database}.{table.table}.{name}"))
+    return Shape(table.database, table.table, names, forms, tuple(names.index(name) for name in table.key), shown)
 
 
 def quoted(name: str) -> str:

@@ -5,30 +5,33 @@ The snapshot is one transaction, and the server tells the place in its binary lo
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-import pymysql
-from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication.event import HeartbeatLogEvent, QueryEvent, RotateEvent, XidEvent
-from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+from pymysqlreplication.constants.NONE_SOURCE import EMPTY_SET
+from pymysqlreplication.event import QueryEvent, XidEvent
+from pymysqlreplication.row_event import DeleteRowsEvent, TableMapEvent, UpdateRowsEvent, WriteRowsEvent
 
 from barnabas.connect.api import Batch, Config, Offset, Source
-from barnabas.connect.plugins.debezium.envelope import READ
+from barnabas.connect.plugins.debezium.envelope import READ, TRUNCATE
 from barnabas.connect.plugins.debezium.heartbeats import Heartbeats
 from barnabas.connect.plugins.debezium.unsupported import unsupported
 from barnabas.connect.plugins.mysql_capture.events import Event, Row, records_of
 from barnabas.connect.plugins.mysql_capture.log_batches import LogBatches
-from barnabas.connect.plugins.mysql_capture.server import Server, translated
+from barnabas.connect.plugins.mysql_capture.log_reader import LogReader
+from barnabas.connect.plugins.mysql_capture.logged import table_of, truncated
+from barnabas.connect.plugins.mysql_capture.server import Server, shape_of, translated
 from barnabas.connect.plugins.mysql_capture.settings import KEYS, Settings, settings_of
 
-ROWS = 10_000  # of a batch
-BEAT_S = 0.2  # between two signs of life of the server: then the source looks whether it is closed
+ROWS, BYTES = 10_000, 16 << 20  # of a batch; the last event may go beyond
 SNAPSHOTS = ("initial", "initial_only")
-EVENTS = (WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent, XidEvent, QueryEvent, RotateEvent, HeartbeatLogEvent)
+_WITHIN = re.compile(
+    r"\s*(?:BEGIN|SAVEPOINT|RELEASE|ROLLBACK\s+(?:WORK\s+)?TO|XA\s+(?:START|BEGIN|END|PREPARE))\b", re.IGNORECASE
+)  # ends no transaction
 
 
 class MysqlCapture(Source):
@@ -61,57 +64,70 @@ class MysqlCapture(Source):
     def _stream(
         self, settings: Settings, server: Server, partition: Mapping[str, Any], offset: Mapping[str, Any], beats: Heartbeats
     ) -> Iterator[Batch]:  # fmt: skip
-        batches = LogBatches(settings, offset, server.shape)
-        with translated(settings, "does not send its binary log"), closing(_reader(settings, offset)) as reader:
+        batches = LogBatches(settings, offset, lambda table: shape_of(table, settings))
+        with translated(settings, "does not send its binary log"), closing(LogReader(settings, offset)) as reader:
+            size = 0
             for event in reader:
                 if self._closed.is_set():
                     return
-                _receive(batches, event, (reader.log_file, int(reader.log_pos or 0)))
-                is_idle = isinstance(event, HeartbeatLogEvent | XidEvent) and not batches.is_open
-                if batches.rows >= ROWS or (batches.rows and is_idle):
+                _receive(batches, event, reader.place, settings, server)
+                size += event.event_size
+                is_full = batches.rows >= ROWS or size >= BYTES
+                if batches.rows and (is_full or not (batches.is_open or reader.has_more())):
                     yield from batches.take(partition, _now_us())
+                    size = 0
                 if beats.is_due() and not batches.rows:
                     yield beats.beat(batches.offset(), partition)
 
 
-def _reader(settings: Settings, offset: Mapping[str, Any]) -> Any:
-    return BinLogStreamReader(
-        connection_settings=dict(settings.connection), server_id=settings.server_id, blocking=True, resume_stream=True,
-        log_file=offset["file"], log_pos=offset["pos"], only_events=list(EVENTS), slave_heartbeat=BEAT_S, enable_logging=False,
-        pymysql_wrapper=_connected,
-    )  # fmt: skip
-
-
-def _connected(**settings: Any) -> Any:
-    """Connect for the library, which gives the name of the database by a key that PyMySQL has deprecated."""
-    settings["database"] = settings.pop("db", None)
-    return pymysql.connect(**settings)
-
-
-def _receive(batches: LogBatches, event: Any, place: tuple[str, int]) -> None:
+def _receive(batches: LogBatches, event: Any, place: tuple[str, int], settings: Settings, server: Server) -> None:
     match event:
+        case TableMapEvent():
+            batches.table_is(event.table_id, table_of(event))
+        case WriteRowsEvent() | UpdateRowsEvent() | DeleteRowsEvent() if not batches.is_captured(event.table_id):
+            batches.skip(len(event.rows))
         case WriteRowsEvent() | UpdateRowsEvent() | DeleteRowsEvent():
             names = [each.name for each in event.columns]
-            at = Event("", None, None, *place, server_id=event.packet.server_id, time_us=event.timestamp * 1_000_000)
             changes = [_change(each, names, is_delete=isinstance(event, DeleteRowsEvent)) for each in event.rows]
-            batches.rows_changed(event.schema, event.table, names, changes, at)
+            batches.rows_changed(event.table_id, changes, _at(event, place))
         case XidEvent():
             batches.ended(place)
         case QueryEvent():
-            words = str(event.query).split(maxsplit=1)
-            if words and words[0].upper() in {"COMMIT", "ROLLBACK"}:
-                batches.ended(place)
-            elif words and words[0].upper() != "BEGIN":
-                batches.schema_changed()
+            _receive_statement(batches, event, place, settings, server)
+
+
+def _receive_statement(batches: LogBatches, event: Any, place: tuple[str, int], settings: Settings, server: Server) -> None:
+    """A statement is BEGIN, the end of a transaction, or one that changes tables and is a transaction of its own."""
+    query, database = _text(event.query), _text(event.schema)
+    if _WITHIN.match(query):
+        return
+    emptied = truncated(query, database)
+    if emptied is not None and settings.takes(*emptied) and TRUNCATE not in settings.skipped and not settings.is_flat:
+        batches.table_truncated(server.shape(*emptied), _at(event, place))
+    batches.ended(place)
+
+
+def _at(event: Any, place: tuple[str, int]) -> Event:
+    """An event with its place and time."""
+    return Event("", None, None, *place, server_id=event.packet.server_id, time_us=event.timestamp * 1_000_000)
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")
 
 
 def _change(row: Mapping[str, Any], names: Sequence[str], *, is_delete: bool) -> tuple[Row | None, Row | None]:
-    def of(values: Mapping[str, Any] | None) -> Row | None:
-        return None if values is None else tuple(values[name] for name in names)
+    def of(values: Mapping[str, Any] | None, sources: Mapping[str, str] | None) -> Row | None:
+        if values is None:
+            return None
+        if sources and EMPTY_SET in sources.values():  # the library gives None for it, as for a null
+            return tuple("" if sources.get(name) == EMPTY_SET else values[name] for name in names)
+        return tuple(values[name] for name in names)
 
-    if is_delete:
-        return of(row["values"]), None
-    return of(row.get("before_values")), of(row.get("after_values", row.get("values")))
+    if "values" in row:
+        only = of(row["values"], row.get("none_sources"))
+        return (only, None) if is_delete else (None, only)
+    return of(row["before_values"], row.get("before_none_sources")), of(row["after_values"], row.get("after_none_sources"))
 
 
 def _snapshot(

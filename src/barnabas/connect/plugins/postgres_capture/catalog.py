@@ -14,6 +14,7 @@ from barnabas.connect.plugins.postgres_capture.pgoutput import Column, Relation
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 
 logger = logging.getLogger(__name__)
+LOOK_MS = 5000  # for a question about the slot
 LEAST_VERSION = 100_000  # 10, the first with pgoutput
 
 
@@ -22,7 +23,7 @@ class Slot(NamedTuple):
 
     plugin: str
     database: str
-    is_active: bool
+    wal_status: str | None  # lost: the server has removed what the slot needs; None: an old server does not tell
 
 
 class Catalog:
@@ -63,9 +64,25 @@ class Catalog:
     def slot(self) -> Slot | None:
         """The slot of the config, if it is there."""
         found = self.run(
-            "SELECT plugin, database, active FROM pg_replication_slots WHERE slot_name = %s", (self._settings.slot,)
+            "SELECT plugin, database, to_jsonb(s)->>'wal_status' FROM pg_replication_slots s WHERE slot_name = %s", (self._settings.slot,)
         )  # fmt: skip
         return Slot(*found[0]) if found else None
+
+    def reason_of_loss(self) -> str | None:
+        """Why the server has ended the stream of the slot, if it tells: what it says when it reads the next change for this connection."""
+        options = ("proto_version", "1", "publication_names", quoted(self._settings.publication))
+        try:
+            with self.connection.transaction():
+                self.run(f"SET LOCAL statement_timeout = {LOOK_MS}")
+                self.run(
+                    "SELECT 1 FROM pg_logical_slot_peek_binary_changes(%s, NULL, 1, %s, %s, %s, %s)",
+                    (self._settings.slot, *options),
+                )
+        except (ConnectError, psycopg.Error) as error:
+            cause = error.__cause__ or error
+            is_silent = self.connection.closed or isinstance(cause, (psycopg.errors.ObjectInUse, psycopg.errors.QueryCanceled))
+            return None if is_silent else one_line(cause)
+        return None
 
     def ensure_publication(self) -> None:
         """Create the publication if it is missing, or add tables that it lacks, as the config says."""
@@ -176,6 +193,6 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def one_line(error: Exception) -> str:
+def one_line(error: BaseException) -> str:
     """The text of an error of the library."""
     return " ".join(str(error).split())

@@ -89,7 +89,7 @@ def settings_of(config: Config) -> Settings:
     ssl = {name.removeprefix("database."): config[name] for name in
            ("database.sslmode", "database.sslrootcert", "database.sslcert", "database.sslkey")}  # fmt: skip
     connection = {
-        **connection_of(config), "dbname": config["database.dbname"], "application_name": "barnabas", **ssl,
+        **connection_of(config), "dbname": config["database.dbname"], "application_name": "barnabas", "client_encoding": "UTF8", **ssl,
         "options": "-c timezone=UTC -c datestyle=ISO -c intervalstyle=iso_8601 -c bytea_output=hex -c extra_float_digits=3 "
         "-c lc_monetary=C",
     }  # fmt: skip

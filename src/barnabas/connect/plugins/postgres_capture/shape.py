@@ -10,8 +10,9 @@ import pyarrow as pa
 from barnabas.connect.converters.json_schema import NAME
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.postgres_capture.catalog import Catalog
+from barnabas.connect.plugins.postgres_capture.cells import Rows
 from barnabas.connect.plugins.postgres_capture.forms import Form, form_of
-from barnabas.connect.plugins.postgres_capture.pgoutput import Relation, Row, Toast
+from barnabas.connect.plugins.postgres_capture.pgoutput import Relation
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 
 
@@ -31,24 +32,22 @@ class Shape(NamedTuple):
     key: tuple[int, ...]
     shown: tuple[int, ...]
 
-    def columns(self, places: Sequence[int], rows: Sequence[Row | None]) -> Any:
+    def columns(self, places: Sequence[int], rows: Rows) -> Any:
         """A struct of columns of rows; null where there is no row. Raises ConnectError for values without a form."""
-        absent = pa.array([row is None for row in rows], pa.bool_())
+        absent = rows.absent
+        is_empty = bool(absent.all())
         fields, arrays = [], []
         for place in places:
             form, name = self.forms[place], self.relation.columns[place].name
             metadata = None if form.name is None else {NAME: form.name.encode()}
             fields.append(pa.field(name, form.kind, nullable=place not in self.key, metadata=metadata))
-            arrays.append(self._column(place, [None if row is None else row[place] for row in rows]))
-        return pa.StructArray.from_arrays(arrays, fields=fields, mask=absent)
+            arrays.append(pa.nulls(len(absent), form.kind) if is_empty else self._column(place, rows))
+        return pa.StructArray.from_arrays(arrays, fields=fields, mask=pa.array(absent) if absent.any() else None)
 
-    def _column(self, place: int, values: list[Any]) -> Any:
+    def _column(self, place: int, rows: Rows) -> Any:
         form = self.forms[place]
-        if Toast.UNCHANGED in values:
-            stands = None if form.placeholder is None else form.placeholder.encode()
-            values = [stands if each is Toast.UNCHANGED else each for each in values]
         try:
-            return form.convert(pa.array(values, pa.binary()).cast(pa.string()))
+            return form.convert(rows.texts(place, form.placeholder))
         except (ConnectError, pa.ArrowException, ValueError) as error:
             relation = self.relation
             name = f"{relation.schema}.{relation.table}.{relation.columns[place].name}"

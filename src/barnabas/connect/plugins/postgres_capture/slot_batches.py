@@ -1,6 +1,6 @@
-"""From the messages of a slot to batches of records: counts where in which transaction they are.
+"""From the messages of a slot to batches of records: keeps where in which transaction they are, and the tables as they are at that place.
 
-No socket and no clock: `receive` takes a message, `take` gives what came together.
+No socket and no clock. Many messages are read at once, and the changes of a table become columns.
 
 The offset is `{"lsn": L}` between two transactions: the next one has its commit record at L or behind it. Within a transaction it is
 `{"lsn": L, "commit": C, "seq": N}`: of the transaction with the commit record at C, which is the next one behind L, the first N changes
@@ -9,16 +9,27 @@ are in the log. The server sends a transaction each time with the same changes i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from barnabas.connect.api import Batch
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.plugins.debezium.envelope import TRUNCATE
-from barnabas.connect.plugins.postgres_capture.events import Event, events_of, records_of
-from barnabas.connect.plugins.postgres_capture.pgoutput import Begin, Change, Commit, Message, Relation, Truncate
+from barnabas.connect.plugins.postgres_capture.cells import Longs, cells_of
+from barnabas.connect.plugins.postgres_capture.events import IS_TRUNCATE, Changes, Events, events_of, records_of
+from barnabas.connect.plugins.postgres_capture.pgoutput import Relation, relation_of, truncated_of, unreadable
+from barnabas.connect.plugins.postgres_capture.runs import RELATION, Progress, Run, read_run
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 from barnabas.connect.plugins.postgres_capture.shape import Shape
+from barnabas.lazy_module import LazyModule
+
+if TYPE_CHECKING:
+    from barnabas.connect.plugins.postgres_capture import kernels
+else:
+    kernels = LazyModule("barnabas.connect.plugins.postgres_capture.kernels")
+
+Eras = dict[int, list[tuple[int, Shape | None]]]  # by oid: shapes, each with the number of the first message that it is for
 
 
 class SlotBatches:
@@ -31,104 +42,96 @@ class SlotBatches:
 
     def __init__(self, settings: Settings, offset: Mapping[str, Any], shape: Callable[[Relation], Shape]) -> None:
         self._settings, self._shape_of = settings, shape
-        self.done_lsn: int = offset["lsn"]
-        self._delivered: tuple[int | None, int] = offset.get("commit"), offset.get("seq", 0)
+        self._progress = Progress(offset["lsn"], delivered=(offset.get("commit"), offset.get("seq", 0)))
         self._since: dict[str, int] = dict(offset.get("tables", {}))
         self._shapes: dict[int, Shape | None] = {}
-        self._open: Begin | None = None
-        self._seq = 0
-        self._previous: int | None = None
-        self._groups: list[tuple[Shape, list[Event]]] = []
-        self._by_table: dict[int, list[Event]] = {}
-        self.rows = 0
 
     @property
     def is_open(self) -> bool:
         """Whether a transaction has begun and not ended."""
-        return self._open is not None
+        return self._progress.begun is not None
 
-    def receive(self, message: Message, lsn: int) -> None:
-        """Take a message. Raises ConnectError for one that does not fit."""
-        match message:
-            case Change():
-                if self._is_next():
-                    self._change(message, lsn)
-            case Begin():
-                self._open, self._seq = message, 0
-                commit, _ = self._delivered
-                if commit is not None and commit != message.commit_lsn:
-                    raise ConnectError(
-                        f"the slot goes on with the transaction at {message.commit_lsn}, and the one at {commit} is in the topics in part: "
-                        "the slot was advanced by others"
-                    )
-            case Commit():
-                self._previous = self.done_lsn = message.end_lsn
-                self._open, self._delivered = None, (None, 0)
-            case Relation():
-                takes = self._settings.takes(message.schema, message.table)
-                self._shapes[message.oid] = self._shape_of(message) if takes else None
-                self._by_table.pop(message.oid, None)
-            case Truncate() if self._is_next():
-                for oid in message.oids:
-                    self._truncate(oid, lsn)
+    @property
+    def done_lsn(self) -> int:
+        """Where the stream is between two transactions."""
+        return self._progress.done_lsn
 
-    def _is_next(self) -> bool:
-        """Count a change; whether it is not in the log."""
-        if self._open is None:
-            raise ConnectError("the slot sent a change outside of a transaction")
-        self._seq += 1
-        return self._seq > self._delivered[1]
+    def follow(self, lsn: int) -> None:
+        """The server has nothing up to here; not while a transaction is open."""
+        self._progress = self._progress._replace(done_lsn=max(self.done_lsn, lsn))
 
-    def _wanted(self, oid: int) -> Shape | None:
-        if oid not in self._shapes:
-            raise ConnectError(f"the slot sent a change of the table {oid} before the table itself")
-        shape = self._shapes[oid]
-        assert self._open is not None
-        if shape is not None and self._since:
-            name = f"{shape.relation.schema}.{shape.relation.table}"
-            if self._open.commit_lsn < self._since.get(name, 0):
-                return None  # the snapshot of the table has it
-        return shape
+    def batches(self, messages: Sequence[bytes], lsns: Sequence[int], partition: Mapping[str, Any], now_us: int) -> list[Batch]:
+        """The batches of messages, which follow those of the call before; the last one has the offset.
 
-    def _at(self, lsn: int) -> Event:
-        assert self._open is not None
-        return Event("", None, None, lsn, self._previous, self._open.xid, self._open.time_us)
-
-    def _change(self, change: Change, lsn: int) -> None:
-        shape = self._wanted(change.oid)
-        if shape is not None:
-            self._add(change.oid, shape, events_of(change, shape, self._settings, self._at(lsn)))
-
-    def _truncate(self, oid: int, lsn: int) -> None:
-        shape = self._wanted(oid)
-        if shape is not None and TRUNCATE not in self._settings.skipped and not self._settings.is_flat:
-            self._add(oid, shape, [self._at(lsn)._replace(op=TRUNCATE)])
-
-    def _add(self, oid: int, shape: Shape, events: list[Event]) -> None:
-        group = self._by_table.get(oid)
-        if group is None:
-            group = self._by_table[oid] = []
-            self._groups.append((shape, group))
-        group += events
-        self.rows += len(events)
-
-    def offset(self) -> dict[str, Any]:
-        """The offset behind all that was received."""
-        found: dict[str, Any] = {"lsn": self.done_lsn}
-        if self._open is not None and self._seq:
-            found |= {"commit": self._open.commit_lsn, "seq": max(self._seq, self._delivered[1])}
-        self._since = {name: lsn for name, lsn in self._since.items() if lsn > self.done_lsn}
-        return found | ({"tables": self._since} if self._since else {})
-
-    def take(self, partition: Mapping[str, Any], now_us: int) -> list[Batch]:
-        """The batches of all that was received since; the last one has the offset. Raises ConnectError for values without a form."""
-        groups = [(shape, events) for shape, events in self._groups if events]
-        self._groups, self._by_table, self.rows = [], {}, 0
+        Raises:
+            ConnectError: a message does not fit, or a value has no form.
+        """
+        if not messages:
+            return []
+        run = read_run(messages, lsns, self._progress)
+        self._progress = run.progress
+        tables = sorted(self._tables(messages, run), key=lambda each: int(each[1][0]))
+        made = [(shape, self._events(shape, run, numbers, messages)) for shape, numbers in tables]
+        made = [(shape, events) for shape, events in made if len(events.codes)]
         offset = self.offset()
         return [
             Batch(
-                records_of(shape, events, self._settings, now_us), offset if at == len(groups) else None, partition,
-                topic=shape.topic, is_records=True,
+                records_of(shape, events, self._settings, now_us), offset if at == len(made) else None, partition, topic=shape.topic,
+                is_records=True,
             )
-            for at, (shape, events) in enumerate(groups, 1)
+            for at, (shape, events) in enumerate(made, 1)
         ]  # fmt: skip
+
+    def _tables(self, messages: Sequence[bytes], run: Run) -> Iterator[tuple[Shape, Longs]]:
+        """The captured tables that have changes, and the numbers of these messages; a table that changes has several shapes."""
+        numbers = np.flatnonzero(run.codes >= 0)
+        oids = run.lines[numbers, kernels.OID]
+        is_truncation = run.codes[numbers] == IS_TRUNCATE
+        if np.any(is_truncation):
+            parts = [(number, oid) for number in numbers[is_truncation] for oid in truncated_of(messages[number])]
+            numbers = np.append(numbers[~is_truncation], [number for number, _ in parts]).astype(np.int64)
+            oids = np.append(oids[~is_truncation], [oid for _, oid in parts]).astype(np.int64)
+            order = np.argsort(numbers, kind="stable")
+            numbers, oids = numbers[order], oids[order]
+        eras = self._eras(messages, run)
+        for oid in np.unique(oids).tolist():
+            own = numbers[oids == oid]
+            known = eras.get(oid, [])
+            if not known or own[0] < known[0][0]:
+                raise ConnectError(f"the slot sent a change of the table {oid} before the table itself")
+            for (begin, shape), (end, _) in zip(known, [*known[1:], (len(messages), None)], strict=True):
+                part = own[(own >= begin) & (own < end)]
+                if shape is not None and self._since:
+                    since = self._since.get(f"{shape.relation.schema}.{shape.relation.table}", 0)
+                    part = part[run.commit_lsns[part] >= since]  # the snapshot of the table has the others
+                if shape is not None and len(part):
+                    yield shape, part
+
+    def _eras(self, messages: Sequence[bytes], run: Run) -> Eras:
+        """The shapes of tables, and those that the messages bring; None for a table that is not captured."""
+        eras: Eras = {oid: [(0, shape)] for oid, shape in self._shapes.items()}
+        for number in np.flatnonzero(run.kinds == RELATION).tolist():
+            relation = relation_of(messages[number])
+            takes = self._settings.takes(relation.schema, relation.table)
+            self._shapes[relation.oid] = shape = self._shape_of(relation) if takes else None
+            eras.setdefault(relation.oid, []).append((number, shape))
+        return eras
+
+    def _events(self, shape: Shape, run: Run, numbers: Longs, messages: Sequence[bytes]) -> Events:
+        columns, lines = len(shape.relation.columns), run.lines[numbers]
+        old, new = (cells_of(run.data, np.ascontiguousarray(lines[:, at]), columns) for at in (kernels.OLD, kernels.NEW))
+        if isinstance(old, int):
+            raise unreadable(messages[numbers[old]])
+        if isinstance(new, int):
+            raise unreadable(messages[numbers[new]])
+        is_key = lines[:, kernels.IS_KEY] != 0
+        return events_of(Changes(run.codes[numbers], old, new, is_key, run.at.take(numbers)), shape, self._settings)
+
+    def offset(self) -> dict[str, Any]:
+        """The offset behind all that was received."""
+        done_lsn, _, delivered, begun, seq = self._progress
+        found: dict[str, Any] = {"lsn": done_lsn}
+        if begun is not None and seq:
+            found |= {"commit": begun.commit_lsn, "seq": max(seq, delivered[1])}
+        self._since = {name: lsn for name, lsn in self._since.items() if lsn > done_lsn}
+        return found | ({"tables": self._since} if self._since else {})

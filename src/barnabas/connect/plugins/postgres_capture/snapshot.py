@@ -6,16 +6,16 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import psycopg
 import pyarrow as pa
 from pyarrow import csv
 
 from barnabas.connect.api import Batch
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.plugins.debezium.envelope import READ
 from barnabas.connect.plugins.postgres_capture.catalog import Catalog, one_line, quoted
-from barnabas.connect.plugins.postgres_capture.events import Event, records_of
-from barnabas.connect.plugins.postgres_capture.pgoutput import Row
+from barnabas.connect.plugins.postgres_capture.cells import NoRows, TableRows
+from barnabas.connect.plugins.postgres_capture.events import Events, Places, records_of
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 from barnabas.connect.plugins.postgres_capture.shape import Shape
 from barnabas.connect.plugins.postgres_capture.stream import Consistent
@@ -33,7 +33,7 @@ class Snapshot:
 
     def __init__(self, settings: Settings, catalog: Catalog, at: Consistent, clock_us: Callable[[], int]) -> None:
         self._settings, self._catalog, self._at, self._clock_us = settings, catalog, at, clock_us
-        self._place = Event(READ, None, None, at.lsn, snapshot="true")  # of all rows
+        self._xid = self._time_us = 0  # of all rows
 
     def batches(
         self, shapes: Sequence[Shape], done: Mapping[str, int], begin_lsn: int, partition: Mapping[str, Any]
@@ -53,8 +53,8 @@ class Snapshot:
         run = self._catalog.run
         run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         run(f"SET TRANSACTION SNAPSHOT '{self._at.snapshot}'")
-        [(xid,)] = run("SELECT txid_snapshot_xmax(txid_current_snapshot())")
-        self._place = self._place._replace(xid=xid, time_us=self._clock_us())
+        [(self._xid,)] = run("SELECT txid_snapshot_xmax(txid_current_snapshot())")
+        self._time_us = self._clock_us()
         for shape in waiting:
             is_last = shape is waiting[-1]
             last: Batch | None = None
@@ -91,23 +91,30 @@ class Snapshot:
         try:
             statement = f"COPY ({source}) TO STDOUT (FORMAT csv, FORCE_QUOTE *)".encode()
             with self._catalog.connection.cursor() as cursor, cursor.copy(statement) as copy:
-                waiting: list[Event] = []
-                is_begin = True
+                waiting: tuple[TableRows, str] | None = None  # rows, and the word of the first one
+                word = "first" if is_first else "first_in_data_collection"
                 for data in _parts(copy):
-                    if waiting:
-                        yield self._records(shape, waiting)
-                    waiting = [self._place._replace(new=row) for row in rows_of(data, len(relation.columns))]
-                    if is_begin:
-                        waiting[0] = waiting[0]._replace(snapshot="first" if is_first else "first_in_data_collection")
-                    is_begin = False
+                    if waiting is not None:
+                        yield self._records(shape, *waiting, "true")
+                    waiting, word = (rows_of(data, len(relation.columns)), word), "true"
         except psycopg.Error as error:
             raise ConnectError(f"{self._catalog.place} does not give the rows of {_name(shape)}: {one_line(error)}") from error
-        if waiting:
-            if is_last or waiting[-1].snapshot != "first":
-                waiting[-1] = waiting[-1]._replace(snapshot="last" if is_last else "last_in_data_collection")
-            yield self._records(shape, waiting)
+        if waiting is not None:
+            yield self._records(shape, *waiting, "last" if is_last else "last_in_data_collection")
 
-    def _records(self, shape: Shape, events: Sequence[Event]) -> pa.Table:
+    def _records(self, shape: Shape, rows: TableRows, first: str, last: str) -> pa.Table:
+        """The records of rows.
+
+        Args:
+            first, last: Debezium's words for where the first and the last one are in the snapshot. A row that is both the first one of all
+                and the last one of its table is the first one.
+        """
+        count = rows.table.num_rows
+        words = [first, *["true"] * (count - 1)]
+        if last == "last" or (last != "true" and words[-1] != "first"):
+            words[-1] = last
+        at = Places(*(np.full(count, each) for each in (self._at.lsn, -1, self._xid, self._time_us)))
+        events = Events(np.zeros(count, np.int8), NoRows(count), rows, rows, at, pa.array(words, pa.string()))
         return records_of(shape, events, self._settings, self._clock_us())
 
 
@@ -124,7 +131,7 @@ def _parts(copy: psycopg.Copy) -> Iterator[bytes]:
         yield b"".join(lines)
 
 
-def rows_of(data: bytes, columns: int) -> list[Row]:
+def rows_of(data: bytes, columns: int) -> TableRows:
     """The rows in CSV, in which all values but null have quotes."""
     names = [str(each) for each in range(columns)]
     table = csv.read_csv(
@@ -135,8 +142,7 @@ def rows_of(data: bytes, columns: int) -> list[Row]:
             column_types=dict.fromkeys(names, pa.binary()), null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
         ),
     )  # fmt: skip
-    rows: list[Row] = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-    return rows
+    return TableRows(table)
 
 
 def _name(shape: Shape) -> str:

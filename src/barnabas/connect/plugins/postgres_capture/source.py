@@ -20,15 +20,15 @@ from barnabas.connect.api import Batch, Config, Offset, Source
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.debezium.heartbeats import Heartbeats
 from barnabas.connect.plugins.postgres_capture.catalog import Catalog
-from barnabas.connect.plugins.postgres_capture.pgoutput import message_of
+from barnabas.connect.plugins.postgres_capture.cells import load_kernels
 from barnabas.connect.plugins.postgres_capture.settings import KEYS, Settings, errors_of, settings_of
 from barnabas.connect.plugins.postgres_capture.shape import shape_of
 from barnabas.connect.plugins.postgres_capture.slot_batches import SlotBatches
 from barnabas.connect.plugins.postgres_capture.snapshot import Snapshot
-from barnabas.connect.plugins.postgres_capture.stream import SlotInUse, Stream, lsn_text
+from barnabas.connect.plugins.postgres_capture.stream import Messages, SlotInUse, Stream, StreamLost, lsn_text
 
 logger = logging.getLogger(__name__)
-ROWS = 10_000  # of a batch
+ROWS, BYTES = 10_000, 16 << 20  # of messages that are read together; the last one may go beyond
 WAIT_S = 0.1  # for messages, before the source looks whether it is closed
 CONFIRM_S = 1.0  # between two confirmations
 SNAPSHOTS = ("initial", "always", "initial_only")
@@ -55,6 +55,7 @@ class PostgresCapture(Source):
         settings = settings_of(config)
         partition = {"server": settings.prefix}
         known = next((_of_debezium(offset) for name, offset in offsets if name == partition), None)
+        load_kernels()  # takes seconds on a busy machine; a stream without reports for so long would be ended
         catalog = Catalog(settings)
         try:
             catalog.check()
@@ -114,17 +115,30 @@ class PostgresCapture(Source):
     def _stream(
         self, settings: Settings, catalog: Catalog, partition: Mapping[str, Any], offset: Mapping[str, Any], beats: Heartbeats
     ) -> Iterator[Batch]:  # fmt: skip
+        try:
+            yield from self._streamed(settings, catalog, partition, offset, beats)
+        except StreamLost as error:  # the library does not tell what the server has said
+            reason = catalog.reason_of_loss()
+            if reason is None:
+                raise
+            raise ConnectError(f"{catalog.place} does not stream from the slot {settings.slot}: {reason}") from error
+
+    def _streamed(
+        self, settings: Settings, catalog: Catalog, partition: Mapping[str, Any], offset: Mapping[str, Any], beats: Heartbeats
+    ) -> Iterator[Batch]:  # fmt: skip
         transactions = SlotBatches(settings, offset, lambda relation: shape_of(relation, catalog, settings))
         with closing(self._started(settings, catalog, offset["lsn"])) as stream:
             self._stream_now, self._confirmed_s = stream, time.monotonic()
+            waiting = Messages()
             while not self._closed.is_set():
-                is_idle = self._receive(stream, transactions)
-                if transactions.rows >= ROWS or (transactions.rows and not transactions.is_open):
-                    yield from self._given(transactions.take(partition, _now_us()))
-                if is_idle:
-                    self._follow(stream, transactions)
+                is_idle = stream.receive(waiting, ROWS, BYTES)
+                if not is_idle or waiting.is_whole:
+                    yield from self._given(transactions.batches(waiting.payloads, waiting.lsns, partition, _now_us()))
+                    waiting.clear()
+                if is_idle and not waiting.payloads and not transactions.is_open:
+                    transactions.follow(stream.seen_lsn)  # all that the server has looked at is behind
                 self._confirm(stream, transactions.done_lsn if self._has_all() and is_idle else self._committed_lsn)
-                if not transactions.rows and beats.is_due():
+                if not waiting.payloads and beats.is_due():
                     yield from self._given([beats.beat(transactions.offset(), partition)])
                 if is_idle:
                     stream.wait(WAIT_S)
@@ -153,15 +167,6 @@ class PostgresCapture(Source):
                 return stream
         raise AssertionError("the last try returns or raises")
 
-    @staticmethod
-    def _receive(stream: Stream, transactions: SlotBatches) -> bool:
-        """Take what has come; whether that is all."""
-        for payload, lsn in stream.messages():
-            transactions.receive(message_of(payload), lsn)
-            if transactions.rows >= ROWS:
-                return False
-        return True
-
     def _given(self, batches: Sequence[Batch]) -> Iterator[Batch]:
         if batches:
             self._yielded = batches[-1].offset
@@ -171,11 +176,6 @@ class PostgresCapture(Source):
         """Whether all that was read is in the log."""
         return self._yielded is None or self._yielded == self._committed
 
-    def _follow(self, stream: Stream, transactions: SlotBatches) -> None:
-        """Nothing has come: all that the server has looked at is behind."""
-        if not transactions.is_open and not transactions.rows:
-            transactions.done_lsn = max(transactions.done_lsn, stream.seen_lsn)
-
 
 def _has_slot(settings: Settings, catalog: Catalog) -> bool:
     """Whether the slot is there. Raises ConnectError for one that others made for other things."""
@@ -184,6 +184,11 @@ def _has_slot(settings: Settings, catalog: Catalog) -> bool:
         raise ConnectError(
             f"the slot {settings.slot} has the plug-in {slot.plugin} and the database {slot.database}; this connector needs pgoutput and "
             f"{settings.database}: set slot.name to another name"
+        )
+    if slot is not None and slot.wal_status == "lost":
+        raise ConnectError(
+            f"{catalog.place} has removed the WAL that the slot {settings.slot} needs (max_slot_wal_keep_size): changes are lost. "
+            "Drop the slot, and delete the offsets of the connector to begin with a snapshot"
         )
     return slot is not None
 

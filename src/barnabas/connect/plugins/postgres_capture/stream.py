@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import select
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import psycopg2
@@ -13,6 +12,7 @@ from psycopg2.extras import REPLICATION_LOGICAL, LogicalReplicationConnection
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 
+LOST = "has lost the connection of the slot"
 STATUS_S = 10  # between two reports to the server; its wal_sender_timeout is a minute by default
 
 
@@ -21,6 +21,24 @@ class Consistent(NamedTuple):
 
     lsn: int
     snapshot: str
+
+
+class Messages:
+    """Messages of a slot, and their places."""
+
+    def __init__(self) -> None:
+        self.payloads: list[bytes] = []
+        self.lsns: list[int] = []
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there are some, and no transaction is open behind them."""
+        kinds = (each[:1] for each in reversed(self.payloads))
+        return bool(self.payloads) and next((kind for kind in kinds if kind in (b"B", b"C")), b"") == b"C"
+
+    def clear(self) -> None:
+        """Forget them."""
+        self.payloads, self.lsns = [], []
 
 
 class Stream:
@@ -52,16 +70,23 @@ class Stream:
                 status_interval=STATUS_S,
             )  # fmt: skip
 
-    def messages(self) -> Iterator[tuple[bytes, int]]:
-        """The messages that have come, and their places."""
-        with _Translated(self._place, "has lost the connection of the slot"):
-            read = self._cursor.read_message
-            while (found := read()) is not None:
-                yield found.payload, found.data_start
+    def receive(self, into: Messages, most: int, most_bytes: int) -> bool:
+        """Take what has come, up to limits; whether that is all."""
+        read, payloads, lsns = self._cursor.read_message, into.payloads, into.lsns
+        size = sum(map(len, payloads))
+        with _Translated(self._place, LOST):
+            while len(payloads) < most and size < most_bytes:
+                if (found := read()) is None:
+                    return True
+                payload = found.payload
+                size += len(payload)
+                payloads.append(payload)
+                lsns.append(found.data_start)
+        return False
 
     def wait(self, longest_s: float) -> None:
         """Wait until something comes."""
-        with _Translated(self._place, "has lost the connection of the slot"):
+        with _Translated(self._place, LOST):
             select.select([self._connection], [], [], longest_s)
 
     @property
@@ -71,7 +96,7 @@ class Stream:
 
     def confirm(self, lsn: int) -> None:
         """Tell the server up to where the changes are in the log for good."""
-        with _Translated(self._place, "has lost the connection of the slot"):
+        with _Translated(self._place, LOST):
             self._cursor.send_feedback(write_lsn=lsn, flush_lsn=lsn, apply_lsn=lsn, force=True)
 
     def close(self) -> None:
@@ -83,6 +108,10 @@ class SlotInUse(ConnectError):
     """Another connection streams from the slot."""
 
 
+class StreamLost(ConnectError):
+    """The server or the network has ended the stream."""
+
+
 class _Translated:
     def __init__(self, place: str, what: str) -> None:
         self._place, self._what = place, what
@@ -92,7 +121,13 @@ class _Translated:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, (psycopg2.Error, OSError, ValueError)):
-            kind = SlotInUse if isinstance(error, psycopg2.errors.ObjectInUse) else ConnectError
+            kind = (
+                SlotInUse
+                if isinstance(error, psycopg2.errors.ObjectInUse)
+                else StreamLost
+                if self._what == LOST
+                else ConnectError
+            )
             raise kind(f"{self._place} {self._what}: {' '.join(str(error).split())}") from error
 
 

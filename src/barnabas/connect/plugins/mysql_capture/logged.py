@@ -1,0 +1,90 @@
+"""Tables as the binary log describes them, before the changes of each: names and types of columns, and the key, as they were then.
+
+The server's catalog has the tables as they are now, which says nothing about changes that were made before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pymysqlreplication.constants import FIELD_TYPE
+
+BINARY = ("binary", None)  # names of a character set of bytes
+_INTEGERS: Mapping[int, str] = {
+    FIELD_TYPE.TINY: "tinyint", FIELD_TYPE.SHORT: "smallint", FIELD_TYPE.INT24: "mediumint", FIELD_TYPE.LONG: "int",
+    FIELD_TYPE.LONGLONG: "bigint",
+}  # fmt: skip
+_TIMES: Mapping[int, str] = {
+    FIELD_TYPE.DATETIME2: "datetime", FIELD_TYPE.TIMESTAMP2: "timestamp", FIELD_TYPE.TIME2: "time", FIELD_TYPE.DATETIME: "datetime",
+    FIELD_TYPE.TIMESTAMP: "timestamp", FIELD_TYPE.TIME: "time",
+}  # fmt: skip
+_OTHERS: Mapping[int, str] = {
+    FIELD_TYPE.DATE: "date", FIELD_TYPE.YEAR: "year", FIELD_TYPE.FLOAT: "float", FIELD_TYPE.DOUBLE: "double", FIELD_TYPE.ENUM: "enum",
+    FIELD_TYPE.SET: "set", FIELD_TYPE.JSON: "json", FIELD_TYPE.GEOMETRY: "geometry",
+}  # fmt: skip
+_TEXTS: Mapping[int, tuple[str, str]] = {  # of characters, and of bytes
+    FIELD_TYPE.VARCHAR: ("varchar", "varbinary"), FIELD_TYPE.VAR_STRING: ("varchar", "varbinary"),
+    FIELD_TYPE.STRING: ("char", "binary"), FIELD_TYPE.BLOB: ("text", "blob"),
+}  # fmt: skip
+_COMMENT = r"(?:\s|/\*(?!!).*?\*/|--\s[^\n]*\n|\#[^\n]*\n)*"
+_NAME = r"(?:`((?:[^`]|``)+)`|([\w$]+))"
+_TRUNCATE = re.compile(
+    rf"{_COMMENT}(?:SET\s+STATEMENT\s.*?\sFOR\s+)?TRUNCATE\s+(?:TABLE\s+)?{_NAME}(?:\s*\.\s*{_NAME})?", re.IGNORECASE | re.DOTALL
+)
+
+
+class LoggedTable(NamedTuple):
+    """A table when changes of it were made.
+
+    Args:
+        declared: the types of its columns, as `forms.py` takes them.
+        key: the names of the columns of the primary key, in its order.
+    """
+
+    database: str
+    table: str
+    names: tuple[str, ...]
+    declared: tuple[str, ...]
+    key: tuple[str, ...]
+
+
+def table_of(event: Any) -> LoggedTable:
+    """The table of a TableMapEvent."""
+    columns, meta = event.columns, event.optional_metadata
+    places = list(meta.simple_primary_key_list) or list(meta.primary_keys_with_prefix)
+    names = tuple(each.name for each in columns)
+    return LoggedTable(event.schema, event.table, names, tuple(map(declared, columns)), tuple(names[place] for place in places))
+
+
+def declared(column: Any) -> str:
+    """The type of a column of the log as a declaration has it."""
+    kind = column.type
+    if kind in _INTEGERS:
+        return f"{_INTEGERS[kind]} unsigned" if column.unsigned else _INTEGERS[kind]
+    if kind in _TIMES:
+        return f"{_TIMES[kind]}({getattr(column, 'fsp', 0)})"
+    if kind in _TEXTS:
+        name = _TEXTS[kind][column.character_set_name in BINARY]
+        return f"binary({column.max_length})" if name == "binary" else name
+    if kind == FIELD_TYPE.NEWDECIMAL:
+        return f"decimal({column.precision},{column.decimals})"
+    if kind == FIELD_TYPE.BIT:
+        return f"bit({column.bits})"
+    return _OTHERS.get(kind, "text")
+
+
+def truncated(statement: str, database: str) -> tuple[str, str] | None:
+    """Database and table that a statement empties; None for another statement.
+
+    Args:
+        database: that the statement was made in.
+    """
+    found = _TRUNCATE.match(statement)
+    if found is None:
+        return None
+    names: Sequence[str] = [
+        (quoted or plain).replace("``", "`") for quoted, plain in (found.group(1, 2), found.group(3, 4)) if quoted or plain
+    ]
+    return (names[0], names[1]) if len(names) == 2 else (database, names[0])

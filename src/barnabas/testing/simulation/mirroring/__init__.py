@@ -1,0 +1,1 @@
+"""Runs with two clusters and a mirror link between them."""

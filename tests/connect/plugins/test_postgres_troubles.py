@@ -1,0 +1,184 @@
+"""A PostgreSQL database that cannot be captured at the moment: the status says why in one line, and nothing is lost."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from barnabas.connect.runtime.sink_task import SinkTask
+from barnabas.connect.runtime.source_task import SourceTask
+from barnabas.engine.jobs import ConnectorWork, Job
+from tests.connect.plugins.servers import PostgresServer
+from tests.connect.plugins.test_postgres_capture import PostgresCapture
+from tests.connect.runtime.tasks import Tasks
+from tests.waiting import wait_until
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[PostgresServer]:
+    """A server that tests stop and set up anew."""
+    with closing(PostgresServer()) as server:
+        yield server
+
+
+@pytest.fixture
+def capture(tasks: Tasks, own: PostgresServer) -> Iterator[PostgresCapture]:
+    made = PostgresCapture(tasks, own)
+    yield made
+    tasks.close()
+    if own.process is None:
+        own.start()
+    own.query(f"DROP SCHEMA {made.name} CASCADE")
+    own.query(f"DROP PUBLICATION IF EXISTS {made.name}")
+    wait_until(lambda: own.query("SELECT count(*) FROM pg_replication_slots WHERE active") == [(0,)])
+    own.query("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
+
+
+def reason_of(task: SourceTask | SinkTask) -> str:
+    """Why a task has failed: one line."""
+    wait_until(task.failure, "it did not fail")
+    reason = str(task.failure())
+    assert "\n" not in reason
+    return reason
+
+
+def cut_off(server: PostgresServer, user: str) -> None:
+    """End all connections of a user."""
+    server.query(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{user}' AND pid <> pg_backend_pid()")
+
+
+def test_a_password_that_changes(capture: PostgresCapture, tmp_path: Path) -> None:
+    """The task fails, says why, and goes on when the file of the config provider has the new one."""
+    user, secrets = f"u{capture.name}"[:60], tmp_path / "secrets.properties"
+    secrets.write_text("password=one\n")
+    capture.server.ask_for_password(user)
+    capture.run(f"CREATE ROLE {user} SUPERUSER LOGIN PASSWORD 'one'", "CREATE TABLE t (id int PRIMARY KEY)")
+    worker = {"config.providers": "file", "config.providers.file.class": "FileConfigProvider"}
+
+    def job() -> Job:
+        made = capture.job(database_user=user, database_password=f"${{file:{secrets}:password}}")
+        assert isinstance(made.work, ConnectorWork)
+        return replace(made, work=replace(made.work, worker={**made.work.worker, **worker}))
+
+    task = capture.tasks.start(job())
+    capture.until_streaming(task)
+    capture.run("INSERT INTO t VALUES (1)")
+    capture.until("t", 1, task)
+    capture.server.query(f"ALTER ROLE {user} PASSWORD 'two'")
+    cut_off(capture.server, user)
+    assert "has lost the connection of the slot" in reason_of(task) or "password" in reason_of(task)
+    capture.tasks.stop(task)
+    capture.run("INSERT INTO t VALUES (2)")
+    task = capture.tasks.start(job())
+    assert f'password authentication failed for user "{user}"' in reason_of(task)
+    capture.tasks.stop(task)
+    secrets.write_text("password=two\n")
+    with capture.tasks.running(job()) as task:
+        found = capture.until("t", 2, task)
+    assert [after["id"] for _, _, after in found] == [1, 2]
+
+
+def test_a_database_that_is_gone_for_a_while(capture: PostgresCapture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    task = capture.tasks.start(capture.job())
+    capture.until("t", 1, task)
+    capture.until_streaming(task)
+    capture.server.end(signal.SIGINT)
+    assert "lost the connection of the slot" in reason_of(task)
+    capture.tasks.stop(task)
+    task = capture.tasks.start(capture.job())
+    assert "cannot be reached" in reason_of(task)
+    capture.tasks.stop(task)
+    capture.server.start()
+    capture.run("INSERT INTO t VALUES (2)")
+    with capture.tasks.running(capture.job()) as task:
+        assert [after["id"] for _, _, after in capture.until("t", 2, task)] == [1, 2]
+
+
+def test_a_server_without_logical_decoding(capture: PostgresCapture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)")
+    capture.server.end(signal.SIGINT)
+    capture.server.start(wal_level="replica")
+    try:
+        task = capture.tasks.start(capture.job())
+        assert "has wal_level=replica: set wal_level=logical in postgresql.conf, and restart the server" in reason_of(task)
+        capture.tasks.stop(task)
+    finally:
+        capture.server.end(signal.SIGINT)
+        capture.server.start()
+    capture.run("INSERT INTO t VALUES (1)")
+    with capture.tasks.running(capture.job()) as task:
+        assert capture.until("t", 1, task) == [("r", None, {"id": 1})]
+
+
+def test_a_publication_that_is_dropped(capture: PostgresCapture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)")
+    task = capture.tasks.start(capture.job())
+    capture.until_streaming(task)
+    capture.run(f"DROP PUBLICATION {capture.name}", "INSERT INTO t VALUES (1)")
+    assert f'does not stream from the slot {capture.name}: publication "{capture.name}" does not exist' in reason_of(task)
+
+
+def test_a_slot_that_another_connection_uses(capture: PostgresCapture) -> None:
+    """The capture tries again, and then says who has it; when it is free, it goes on."""
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)")
+    with capture.tasks.running(capture.job()) as first:
+        capture.until_streaming(first)
+        second = capture.tasks.start(capture.job(slot_max_retries="1", slot_retry_delay_ms="50", topic_prefix="q"))
+        reason = reason_of(second)
+        assert f'does not stream from the slot {capture.name}: replication slot "{capture.name}" is active for PID' in reason
+
+
+def test_a_slot_whose_wal_was_removed(capture: PostgresCapture) -> None:
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (0)")
+    task = capture.tasks.start(capture.job())
+    capture.until("t", 1, task)
+    capture.until_streaming(task)
+    capture.tasks.stop(task)
+    own = capture.server
+    own.query("ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'")
+    own.query("SELECT pg_reload_conf()")
+    try:
+        status = f"SELECT wal_status FROM pg_replication_slots WHERE slot_name = '{capture.name}'"
+
+        def is_lost() -> bool:
+            capture.run("INSERT INTO t SELECT max(id) + 1 FROM t")
+            own.query("SELECT pg_switch_wal()")
+            own.query("CHECKPOINT")
+            return own.query(status) == [("lost",)]
+
+        wait_until(is_lost, "the server keeps the WAL")
+        task = capture.tasks.start(capture.job())
+        reason = reason_of(task)
+        assert f"has removed the WAL that the slot {capture.name} needs (max_slot_wal_keep_size): changes are lost" in reason
+        assert "Drop the slot, and delete the offsets" in reason
+    finally:
+        own.query("ALTER SYSTEM RESET max_slot_wal_keep_size")
+        own.query("SELECT pg_reload_conf()")
+
+
+def test_texts_of_a_database_with_another_encoding(capture: PostgresCapture) -> None:
+    own, name = capture.server, f"l{capture.name}"[:60]
+    own.query(f"CREATE DATABASE {name} ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    try:
+        with own.connect(name) as connection:
+            connection.execute("CREATE SCHEMA s")
+            connection.execute("CREATE TABLE s.t (id int PRIMARY KEY, v text)")
+            connection.execute("INSERT INTO s.t VALUES (1, 'é')")
+        job = capture.job(database_dbname=name, schema_include_list="s", topic_prefix=name)
+        topic = f"{name}.s.t"
+        with capture.tasks.running(job) as task:
+            capture.tasks.until(lambda: len(capture.values(topic)) == 1, task, "the row did not come")
+            with own.connect(name) as connection:
+                connection.execute("INSERT INTO s.t VALUES (2, 'ü')")
+            capture.tasks.until(lambda: len(capture.values(topic)) == 2, task, "the change did not come")
+        assert [value["after"]["v"] for value in capture.values(topic)] == ["é", "ü"]
+    finally:
+        wait_until(lambda: own.query("SELECT count(*) FROM pg_replication_slots WHERE active") == [(0,)])
+        own.query("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
+        own.query(f"DROP DATABASE {name}")

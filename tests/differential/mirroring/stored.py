@@ -1,0 +1,116 @@
+"""The batches of a partition as a cluster has them: over the wire, or in the files of a broker.
+
+A leader epoch is a cluster's own, so it is kept beside the bytes, which have zeros in its place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.client.blocking import BlockingClient
+from barnabas.client.results import EARLIEST, LATEST
+from barnabas.protocol.records.batch import BatchHeader, split_batches
+from barnabas.protocol.records.batch_header import CRC_START
+from barnabas.protocol.records.crc import crc32c
+
+EPOCH_BYTES = slice(12, 16)
+READINGS, PAUSE_S = 40, 0.05  # of a folder in which the cleaner replaces segments at the same time
+
+
+class Unequal(AssertionError):
+    """A copy is not what its source is, or a log contradicts itself."""
+
+
+class Stored(NamedTuple):
+    """One batch; `data` has zeros in the place of the leader epoch."""
+
+    header: BatchHeader
+    data: bytes
+
+
+class PartitionLog(NamedTuple):
+    """The batches of [start, end) by base offset; the first may begin below `start`.
+
+    Args:
+        where: the place that they were read from, for messages.
+    """
+
+    where: str
+    start: int
+    end: int
+    batches: dict[int, Stored]
+
+
+def split(where: str, data: bytes) -> Iterator[Stored]:
+    """The whole batches in `data`.
+
+    Raises:
+        Unequal: a checksum is wrong.
+    """
+    for position, header in split_batches(data, allow_partial=True):
+        batch = bytearray(data[position : position + header.size])
+        if crc32c(batch[CRC_START:]) != header.crc:
+            raise Unequal(f"{where}: the batch at offset {header.base_offset} has a wrong checksum")
+        batch[EPOCH_BYTES] = b"\0" * 4
+        yield Stored(header, bytes(batch))
+
+
+def on_wire(client: BlockingClient, topic: str, partition: int, end: int | None = None) -> PartitionLog:
+    """The batches that a client reads from the leader, uncommitted records included, up to `end` or the high watermark.
+
+    Raises:
+        Unequal: batches overlap, or a checksum is wrong.
+        ClientError, KafkaError: the cluster does not answer.
+    """
+    key = topic, partition
+    host, port = client.config.bootstrap_servers[0]
+    where = f"{topic}-{partition} at {host}:{port}"
+    offset = start = client.list_offsets({key: EARLIEST})[key].offset
+    end = client.list_offsets({key: LATEST})[key].offset if end is None else end
+    found: list[Stored] = []
+    while offset < end:
+        fetched = client.fetch(topic, partition, offset)
+        for batch in split(where, bytes(fetched.records)):
+            offset = batch.header.next_offset
+            if batch.header.base_offset < end:
+                found.append(batch)
+        if not len(fetched.records):  # compaction removed the rest, and the log ends with a gap
+            break
+    return PartitionLog(where, start, end, in_order(where, found))
+
+
+def in_folder(folder: Path) -> PartitionLog:
+    """The batches in the segments of a partition, as [first base offset, end of the last batch).
+
+    Raises:
+        Unequal: batches overlap for longer than the cleaner needs to replace segments, or a checksum is wrong.
+    """
+    for reading in range(READINGS):
+        try:
+            found = [batch for path in sorted(folder.glob("*.log")) for batch in split(str(path), path.read_bytes())]
+            batches = in_order(str(folder), found)
+            break
+        except (FileNotFoundError, Unequal):
+            if reading == READINGS - 1:
+                raise
+            time.sleep(PAUSE_S)
+    return PartitionLog(str(folder), min(batches, default=0), found[-1].header.next_offset if found else 0, batches)
+
+
+def in_order(where: str, found: list[Stored]) -> dict[int, Stored]:
+    """The batches by base offset.
+
+    Raises:
+        Unequal: offsets overlap, or leader epochs go back.
+    """
+    offset, epoch = 0, -1
+    for batch in found:
+        if batch.header.base_offset < offset:
+            raise Unequal(f"{where}: the batch at offset {batch.header.base_offset} follows one that ends before {offset}")
+        if batch.header.partition_leader_epoch < epoch:
+            raise Unequal(f"{where}: the leader epoch goes back from {epoch} at offset {batch.header.base_offset}")
+        offset, epoch = batch.header.next_offset, batch.header.partition_leader_epoch
+    return {batch.header.base_offset: batch for batch in found}
