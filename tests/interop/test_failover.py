@@ -185,6 +185,7 @@ def followers(
 
 
 def wait_read(followers: list[Follower], wanted: dict[int, int]) -> None:
+    assert [follower.name for follower in followers if follower.has_ended] == []
     for follower in followers:
         wait_until(
             partial(follower.has_all, wanted), f"{follower.name} has not read {wanted}: {_lacks(follower, wanted)}", within_s=150
