@@ -26,6 +26,7 @@ ELSEWHERE = (
 )
 READ_WITHOUT_EFFECT = {
     "metric.reporters": "a worker of Connect says the same of its own key",
+    "socket.connection.setup.timeout.max.ms": "a worker of Connect takes a key of the same name",
     "remote.storage.enable": "a topic that asks for it is refused",
     **dict.fromkeys(("background.threads", "num.io.threads", "num.network.threads"), "a change is held to Kafka's bounds"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -161,14 +162,17 @@ async def test_a_source_whose_start_has_passed_the_copy_is_asked_few_times(sourc
                 admin.delete_records({("overtaken", 0): -1})
             write(theirs, "overtaken", [f"{number}-last"])
 
+        def follows(wanted: object) -> None:
+            wait_until(lambda: ends(ours, "overtaken") == wanted)
+
         await client.in_thread(lambda: create_link(ours, theirs, topics="overtaken"))
         await client.in_thread(lambda: wait_until(lambda: ends(ours, "overtaken") == {0: 1}))
         for number in range(3):
             await client.in_thread(lambda: pause("true"))
-            await client.in_thread(lambda number=number: overtake(number))  # type: ignore[misc]
+            await client.in_thread(partial(overtake, number))
             await client.in_thread(lambda: pause("false"))
             wanted = await client.in_thread(lambda: ends(theirs, "overtaken"))
-            await client.in_thread(lambda wanted=wanted: wait_until(lambda: ends(ours, "overtaken") == wanted))  # type: ignore[misc]
+            await client.in_thread(partial(follows, wanted))
             answers = sample(client, "barnabas_mirror_answers_total", link=LINK)
             assert answers is not None
             assert answers <= 3  # a link starts again after each change: the batch that is compared, and the records
