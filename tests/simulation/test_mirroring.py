@@ -45,6 +45,7 @@ MOST_SEEDS = 40
 FIRST_SEED: dict[Canary, int] = {
     canaries.without_comparing_the_last_batch: 4,
     canaries.without_the_epoch_of_the_last_batch: 8,
+    canaries.with_ids_of_copied_producers: 11,
 }
 
 
