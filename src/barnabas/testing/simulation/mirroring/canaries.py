@@ -5,18 +5,14 @@ As in `canaries.py` of the cluster, the product's code does not contain them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 from unittest import mock
 
 from msgspec.structs import replace
 
-from barnabas.mirror import partition_copy
-from barnabas.mirror.groups import Committed, GroupOffsets, Partition
 from barnabas.mirror.partition_copy import NO_EPOCH, PartitionCopy
 from barnabas.mirror.status import PartitionStatus
-from barnabas.protocol.records.batch_header import read_header
 from barnabas.storage.log.appender import LogAppender
 from barnabas.storage.mirror_appender import MirrorAppender
 
@@ -38,13 +34,6 @@ def without_the_epoch_of_the_last_batch() -> Iterator[None]:
 
 
 @contextmanager
-def with_the_epoch_of_the_first_batch() -> Iterator[None]:
-    """A copy tells the source the leader epoch of the first batch of an answer."""
-    with mock.patch.object(partition_copy, "last_leader_epoch", lambda piece: read_header(piece).partition_leader_epoch):
-        yield
-
-
-@contextmanager
 def with_local_writes() -> Iterator[None]:
     """A copy accepts the batches of clients."""
     with mock.patch.object(MirrorAppender, "append_as_leader", LogAppender.append_as_leader):
@@ -55,19 +44,6 @@ def with_local_writes() -> Iterator[None]:
 def promoting_before_the_end() -> Iterator[None]:
     """A promoted copy is ready as soon as the source has answered once, although it has not everything."""
     with mock.patch.object(PartitionCopy, "is_at_source_end", property(lambda _: True)):
-        yield
-
-
-@contextmanager
-def with_offsets_past_the_copy() -> Iterator[None]:
-    """The offsets of groups are copied as they are."""
-
-    due = GroupOffsets.due
-
-    def unclamped(self: GroupOffsets, group: str, theirs: Mapping[Partition, Committed], ends: Mapping[Partition, int]) -> Any:
-        return due(self, group, theirs, {each: max(end, theirs[each].offset) for each, end in ends.items() if each in theirs})
-
-    with mock.patch.object(GroupOffsets, "due", unclamped):
         yield
 
 

@@ -53,7 +53,7 @@ async def alter(client: AsyncClient, kind: ResourceType, name: str, settings: Ma
 
 
 async def link_status(client: AsyncClient, brokers: Iterable[int]) -> list[PartitionStatus] | None:
-    """What all brokers tell about copies; None if one does not answer."""
+    """The status of copies from all brokers; None if one does not answer."""
     resource = DescribeConfigsResource(resource_type=ResourceType.LINK, resource_name=LINK, configuration_keys=None)
     found = []
     with suppress(BarnabasError):

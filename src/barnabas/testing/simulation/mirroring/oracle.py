@@ -67,7 +67,7 @@ class Timeline(Struct, eq=False):
 
 
 class Partition(Struct):
-    """What is known of one partition."""
+    """The knowledge about one partition."""
 
     compacted: bool
     timelines: list[Timeline] = field(default_factory=lambda: [Timeline()])
