@@ -153,7 +153,7 @@ class Torture:
         return Round(number, tuple(kinds), load.committed, rows, time.monotonic() - began)
 
     def evidence(self) -> str:
-        """What the database and the worker said last, and what the worker does now."""
+        """The last words of the database and the worker, and the present work of the worker."""
         size = self.log.stat().st_size
         with suppress(AssertionError):
             self._worker.tell_stacks()
