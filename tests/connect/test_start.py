@@ -106,3 +106,28 @@ def test_without_an_engine_the_status_says_so_until_there_is_one(broker: Broker,
         with started(broker, tmp_path, *engine):
             wait_until(lambda: first_task(worker, "lonely").get("state") == "RUNNING", "the task does not run again", within_s=60)
             worker.ask("DELETE", "/connectors/lonely")
+
+
+def test_standalone_and_distributed_workers_share_the_offsets_of_a_name(broker: Broker, tmp_path: Path) -> None:
+    """A source that moves from one to the other goes on where it was."""
+    read, written = tmp_path / "read", tmp_path / "written"
+    read.write_text("one\ntwo\n")
+    (tmp_path / "worker.properties").write_text("offset.storage.topic=moved-offset\nlisteners=http://127.0.0.1:0\n")
+    config = {"connector.class": FILE_SOURCE, "file": str(read), "topic": "moved"}
+    out = {"connector.class": FILE_SINK, "file": str(written), "topics": "moved"}
+    for name, its in (("moving", config), ("moving-out", out)):
+        (tmp_path / f"{name}.properties").write_text("".join(f"{key}={each}\n" for key, each in {"name": name, **its}.items()))
+
+    def is_there(*lines: str) -> bool:
+        return written.exists() and written.read_text().splitlines() == list(lines)
+
+    files = ("worker.properties", "moving.properties", "moving-out.properties")
+    with started(broker, tmp_path, "connect", "standalone", *files):
+        wait_until(lambda: is_there("one", "two"), "the lines did not come", within_s=60)
+    with read.open("a") as more:
+        more.write("three\n")
+    with started(broker, tmp_path, *connect("moved"), lines=2) as it:
+        worker = Worker(it)
+        worker.make("moving", config)
+        worker.make("moving-out", out)
+        wait_until(lambda: is_there("one", "two", "three"), "it did not go on where it was", within_s=60)

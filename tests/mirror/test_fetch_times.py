@@ -1,4 +1,4 @@
-"""Where the time of a fetcher went."""
+"""The times of a fetcher by what it waited for."""
 
 from __future__ import annotations
 

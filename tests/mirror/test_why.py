@@ -1,4 +1,4 @@
-"""What holds a link back, and what would be missing without its source."""
+"""The judgement on what holds a link back, and the loss without its source."""
 
 from __future__ import annotations
 

@@ -238,6 +238,7 @@ class StreamMemory:
 
     @property
     def is_done(self) -> bool:
+        """Whether the whole frame was read."""
         return self._stream.is_done and not self._left
 
     def room(self) -> memoryview:

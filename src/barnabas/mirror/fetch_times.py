@@ -1,4 +1,4 @@
-"""Where the time of a fetcher went in the last seconds: what holds a link back. Pure; the caller passes the time.
+"""The times of a fetcher in the last seconds, by what it waited for or did. Pure; the caller passes the time.
 
 Each moment of a fetcher belongs to one of `Part`. The first byte of an answer needs a round trip, whose time is that of the line. The
 shortest wait for a first byte of the last seconds counts as the round trip; a longer wait is the source's.
@@ -20,7 +20,7 @@ BUCKET_S = 1.0
 
 
 class Part(Enum):
-    """What a fetcher waited for, or did."""
+    """The thing that a fetcher waited for, or did."""
 
     SOURCE = "source"  # for the first byte of an answer, longer than a round trip
     LINE = "line"  # a round trip, and bytes on their way

@@ -49,7 +49,7 @@ class PartitionStatus(Struct, frozen=True):
 
 
 class LinkTimes(Struct, frozen=True):
-    """Where the time of a broker's fetchers went in the last `window_s` seconds.
+    """The times of a broker's fetchers in the last `window_s` seconds.
 
     Args:
         seconds: by `fetch_times.Part`, of all fetchers that have copies.

@@ -1,4 +1,4 @@
-"""What holds a link back, from the status of all brokers; and what would be missing if the source died now. Pure."""
+"""The judgement on what holds a link back, from the status of all brokers; and the loss if the source died now. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNKNOWN = -1
 
 
 class Holder(Enum):
-    """What holds a link back."""
+    """The part that holds a link back."""
 
     NOTHING = "nothing"
     SOURCE = "source"
@@ -35,7 +35,7 @@ class Verdict(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """What would be missing in the copies if the source died now; UNKNOWN (-1) where the source has not told."""
+    """The records that the copies would lack if the source died now; UNKNOWN (-1) where the source has not told."""
 
     records: int
     bytes: int
@@ -89,7 +89,7 @@ def all_times(brokers: Iterable[LinkTimes]) -> Times:
 
 
 def verdict(*, is_paused: bool, errors: Sequence[str], partitions: Sequence[PartitionStatus], times: Times) -> Verdict:
-    """What holds a link back most."""
+    """The part that holds a link back most."""
     if is_paused:
         return Verdict(Holder.LIMIT, "the link is paused")
     if errors:

@@ -1,4 +1,4 @@
-"""What happens to the two sides of a sink: topics that are deleted, disks that are full. Nothing is lost, and the reason is one line."""
+"""Topics that are deleted under a sink, and disks that are full at its target. Nothing is lost, and the reason is one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of a link while it runs: its lag, what holds it back, metrics; and its requests to the source."""
+"""The status of a link while it runs: its lag, what holds it back, metrics; and its requests to the source."""
 
 from __future__ import annotations
 

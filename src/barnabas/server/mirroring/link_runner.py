@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -56,6 +57,8 @@ class LinkRunner:
             client.cluster = self._client.cluster  # one client reads the metadata for all
         self._copies: dict[LeaderPartition, PartitionCopy] = {}
         self._fetchers: dict[tuple[int, int], SourceFetcher] = {}
+        # by lane and leader in the source; None after a change
+        self._placed: dict[tuple[int, int], list[tuple[PartitionCopy, UUID, int]]] | None = None
         self._ended = Counters()  # of fetchers that were closed
         self._refused: dict[str, tuple[str, Mapping[str, str]]] = {}  # by topic: why, and the settings that it had here then
         self._not_followed: dict[str, str] = {}
@@ -84,6 +87,7 @@ class LinkRunner:
         self._copies = {
             each: before.get(each) or PartitionCopy(each, now_ms, self.link.source_name(each.topic)) for each in partitions
         }
+        self._placed = None
         if self._copies.keys() - before.keys():
             self.look_again()
 
@@ -147,15 +151,20 @@ class LinkRunner:
     def copies_at(self, lane: int, leader: int) -> list[tuple[PartitionCopy, UUID, int]]:
         if self.link.is_paused:
             return []
-        topics, found = self._client.cluster.topics, []
+        if self._placed is None:
+            self._placed = self._place()
+        return self._placed.get((lane, leader), [])
+
+    def _place(self) -> dict[tuple[int, int], list[tuple[PartitionCopy, UUID, int]]]:
+        """The copies by lane and leader in the source."""
+        topics, found = self._client.cluster.topics, defaultdict(list)
         for partition, copy in self._copies.items():
-            if (crc32(partition.topic.encode()) + partition.index) % LANES != lane:
-                continue
             topic = topics.get(copy.source_topic)
             at = None if topic is None else topic.partitions.get(partition.index)
-            is_another = topic is None or id_text(topic.topic_id) != partition.log.config.mirror_source_topic_id
-            if topic is not None and at is not None and at.leader == leader and not is_another:
-                found.append((copy, topic.topic_id, at.leader_epoch))
+            if topic is None or at is None or id_text(topic.topic_id) != partition.log.config.mirror_source_topic_id:
+                continue
+            lane = (crc32(partition.topic.encode()) + partition.index) % LANES
+            found[lane, at.leader].append((copy, topic.topic_id, at.leader_epoch))
         return found
 
     def reached(self) -> None:
@@ -253,6 +262,7 @@ class LinkRunner:
 
     def _assign(self) -> None:
         """Have a fetcher in each lane for each broker that leads partitions in the source."""
+        self._placed = None
         topics = self._client.cluster.topics
         leaders = set()
         for partition, copy in self._copies.items():
