@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
@@ -211,6 +211,17 @@ def test_acls_and_quotas_of_kafka_are_copied_and_users_are_refused(
         assert link(ours).not_followed == {"users": told}
 
 
+def was_committed(servers: str, group: str, topic: str, offset: int) -> bool:
+    """Commit an offset; False while the coordinator of a fresh cluster is loading."""
+    try:
+        commit(servers, group, topic, offset)
+    except KafkaException as error:
+        if error.args[0].name() not in {"NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE"}:
+            raise
+        return False
+    return True
+
+
 def test_a_cluster_of_kafka_is_left_for_good(kafka: str) -> None:
     """The cut-over waits until nobody writes to Kafka; producers and groups go on here."""
     with Broker() as target:
@@ -219,7 +230,7 @@ def test_a_cluster_of_kafka_is_left_for_good(kafka: str) -> None:
         for number in range(2000):
             producer.produce("leaving", f"v{number}", partition=0)
         assert producer.flush(30) == 0
-        commit(kafka, "billing", "leaving", 700)
+        wait_until(lambda: was_committed(kafka, "billing", "leaving", 700), "Kafka takes no offset")
         create_link(ours, kafka, topics="leaving", groups="billing")
         told: list[str] = []
         is_over = threading.Event()
