@@ -91,6 +91,7 @@ sim: setup ## SEEDS=n runs of the simulator: kills, power cuts and disk faults i
 	@$(PYTHON) -m barnabas.testing.simulation --seeds $(SEEDS) --profile cluster
 	@$(PYTHON) -m barnabas.testing.simulation --seeds $(SEEDS) --profile transactions
 	@$(PYTHON) -m barnabas.testing.simulation --seeds $(SEEDS) --profile transactions-cluster
+	@$(PYTHON) -m barnabas.testing.simulation --seeds $(SEEDS) --profile mirror
 
 torture: setup ## kill a broker under load, ROUNDS=30 times by the plan of SEED=1 (KINDS=move,stop: only so), and check that nothing is lost
 	@$(PYTHON) -m tests.torture --rounds $(ROUNDS) --seed $(SEED) --kinds "$(KINDS)"
@@ -108,6 +109,7 @@ exactlyonce: ## kill consume-transform-produce loops and brokers, ROUNDS=30 time
 
 chaos: setup ## kill, stop and cut off brokers, controllers and ZooKeepers of a cluster under load (BESIDE_KAFKA=1: Apache Kafka's too)
 	@$(PYTHON) -m tests.torture.cluster --rounds $(ROUNDS) --seed $(SEED) --kinds "$(KINDS)" $(if $(BESIDE_KAFKA),--beside-kafka --save)
+	@$(if $(KINDS),,$(PYTHON) -m tests.torture.mirroring --rounds $(ROUNDS) --seed $(SEED))
 
 docs: ## the reference pages from the code, and a site of all pages in build/site
 	@tools/setup.sh docs

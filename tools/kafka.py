@@ -43,7 +43,9 @@ CLUSTER_ID = "YmFybmFiYXMtb3JhY2xlIQ"  # any 16 bytes in URL-safe base64
 
 TESTS_VERSION = "4.3.1"  # the first version whose integration tests are published
 DEBEZIUM_VERSION = "3.6.1.Final"  # connectors of change capture, in a worker of TESTS_VERSION
-DEBEZIUM_FOR_MARIADB = "2.5.4.Final"  # the connector of MySQL has a mode for MariaDB; Maven Central has no connector of MariaDB alone
+DEBEZIUM_FOR_MARIADB = (
+    "2.5.4.Final"  # the connector of MySQL has a mode for MariaDB; Maven Central has no connector of MariaDB alone
+)
 DROPPED_CLIENTS = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "1.1.1", "2.0.1")  # Kafka 4 supports none of these clients
 OLDER_CLIENTS = ("2.1.1", "2.8.2", "3.4.1", "3.8.1")
 LAST_WITH_ALL = "jars-3.9.1"  # the last Kafka version that supports all versions of its protocol
@@ -83,7 +85,9 @@ SETS = {
         *(f"connect-runtime:{TESTS_VERSION}", f"connect-json:{TESTS_VERSION}"),
         *(f"io.debezium/debezium-{name}:{DEBEZIUM_FOR_MARIADB}" for name in ("api", "core", "connector-mysql")),
         "org.mariadb.jdbc/mariadb-java-client:3.5.3",
-        *(f"com.fasterxml.jackson.{name}:2.21.2" for name in ("core/jackson-core", "datatype/jackson-datatype-jsr310")),  # not older ones
+        *(
+            f"com.fasterxml.jackson.{name}:2.21.2" for name in ("core/jackson-core", "datatype/jackson-datatype-jsr310")
+        ),  # not older ones
     ),
     "pgjdbc": ("org.postgresql/postgresql:42.7.7",),
     "jdbc": ("org.postgresql/postgresql:42.7.7", "org.mariadb.jdbc/mariadb-java-client:3.5.3"),

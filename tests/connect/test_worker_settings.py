@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from barnabas.connect.worker_settings import worker_settings
+from barnabas.connect.definitions import WORKER_DEFAULTS as DEFAULTS
+from barnabas.connect.worker_settings import LISTENERS, REFUSED, RENAMED, TLS, WITHOUT_EFFECT, worker_settings
 from barnabas.errors import ConfigError
 
 DISTRIBUTED = {  # Kafka's connect-distributed.properties, and what its comments offer
@@ -71,3 +74,28 @@ def test_what_cannot_work_is_refused(key: str, value: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says) as refused:
         worker_settings({key: value})
     assert key in str(refused.value)
+
+
+# that a worker has by this name, or its client: the reference has them
+USED = (
+    "client.id", "config.providers", "config.storage.", "connector.client.config.override.policy", "group.id", "key.converter",
+    "header.converter", "value.converter", "offset.storage.", "status.storage.", "topic.creation.enable", "bootstrap.servers",
+    "request.timeout.ms", "sasl.", "ssl.", "security.protocol",
+)  # fmt: skip
+
+
+def test_every_key_of_kafkas_workers_has_an_effect_or_a_reason() -> None:
+    """The names are those of the definitions of Kafka Connect 4.3, of distributed and standalone workers."""
+    names = Path(__file__).with_name("kafka-worker-keys.txt").read_text().split()
+    assert len(names) > 100
+    without = {}
+    for name in names:
+        if name in REFUSED:
+            continue
+        given = "http://127.0.0.1:8083" if name == LISTENERS else DEFAULTS.get(name, "1")
+        found = worker_settings({name: given})
+        is_used = name in RENAMED or name.startswith((TLS, "listeners", "rest.advertised.")) or name.startswith(USED)
+        if name not in found.idle and not is_used:
+            without[name] = found
+    assert without == {}
+    assert {name for name in WITHOUT_EFFECT if name not in names} == {"auto.include.jmx.reporter"}  # of Kafka Connect before 4.0

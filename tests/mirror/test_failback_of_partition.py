@@ -202,9 +202,10 @@ def test_whatever_both_sides_have_they_become_equal(
         _write(pair, number, count, kind)
     pair.rounds()
     for number, (count, kind) in enumerate(ours, 100):
-        pair.write_here(
-            *[b"ours"] * count, **({} if kind == "plain" else {"producer_id": number, "sequence": 0, "transactional": True})
-        )  # type: ignore[arg-type]  # they are fields of the batch
+        if kind == "plain":
+            pair.write_here(*[b"ours"] * count)
+        else:
+            pair.write_here(*[b"ours"] * count, producer_id=number, sequence=0, transactional=True)
     for number, (count, kind) in enumerate(theirs, 200):
         _write(pair, number, count, kind)
     for side, count in zip((pair.target, pair.source), deleted, strict=True):

@@ -88,6 +88,21 @@ def test_the_start_follows_once_the_records_before_it_are_replicated(pair: Pair)
     assert pair.target.log.log_start_offset == 2
 
 
+def test_the_high_watermark_stays_if_a_copy_starts_again_inside_of_a_batch(pair: Pair) -> None:
+    pair.write(b"a")
+    pair.rounds()
+    pair.write(b"b")
+    pair.write(b"c", b"d", b"e")
+    pair.source.log.truncator.delete_records_before(3)
+    marks = []
+    for _ in range(4):
+        pair.round()
+        marks.append(pair.target.high_watermark)
+    assert marks == sorted(marks)
+    assert (pair.target.log.log_start_offset, pair.target.log.log_end_offset, marks[-1]) == (3, 5, 5)
+    assert pair.differences() == []
+
+
 def test_a_copy_begins_where_the_source_begins(pair: Pair) -> None:
     for value in (b"a", b"b", b"c"):
         pair.write(value)
@@ -199,6 +214,25 @@ def test_a_source_with_other_records_stops_the_copy(pair: Pair) -> None:
     assert pair.copy.reason.endswith("; the source does not have 2 offsets here, from 0 on")
     assert not pair.copy.wants_records
     assert pair.target.log.log_end_offset == 2  # nothing is cut
+
+
+def test_a_compacted_source_with_a_batch_of_another_producer_stops_the_copy(tmp_path: Path) -> None:
+    """Compaction changes the content of a batch, and neither its offsets nor its producer."""
+    pair = Pair(tmp_path, cleanup_policy=frozenset({"compact"}))
+
+    def write(producer_id: int) -> None:
+        made = build_batch([(b"k", b"v")], timestamp_ms=NOW_MS, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        pair.source.append_as_leader(memoryview(bytearray(made)), NOW_MS)
+
+    write(1)
+    pair.rounds()
+    pair.source.log.truncator.truncate_to(0)
+    pair.source.high_watermark = 0
+    write(2)
+    pair.restart_copy()
+    assert pair.round() is Step.STOP
+    assert pair.copy.reason == "the source has other batches at offset 0"
+    pair.close()
 
 
 def test_a_source_that_ends_before_the_copy_stops_it(pair: Pair) -> None:

@@ -9,7 +9,7 @@ import barnabas
 from barnabas.connect import catalog
 from barnabas.connect.catalog import Kind
 from barnabas.connect.config_def import NO_DEFAULT, Checked, ConfigDef, ConfigError, Importance, Recommender, Type, Width
-from barnabas.connect.config_types import invalid, parse
+from barnabas.connect.config_types import parse
 from barnabas.connect.definitions import PREDICATES, TRANSFORMS, VERSION
 
 
@@ -63,7 +63,7 @@ def _check(family: _Family, prefix: str, props: Mapping[str, str], name: str, va
             f"Config '{prefix}{NEGATE}' was provided but there is no config '{prefix}{PREDICATE}' defining a predicate to be negated."
         )
     if catalog.find(value).kind is not family.kind:
-        raise invalid(name, f"class {value}", f"Not a {family.title}")
+        raise ConfigError(f"Class class {value} does not implement the {family.title} interface")
 
 
 def _config_of(family: _Family, name: str | None) -> ConfigDef | None:

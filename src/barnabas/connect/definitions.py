@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,7 +11,15 @@ from barnabas.connect import catalog, topic_creation
 from barnabas.connect.catalog import Kind
 from barnabas.connect.config_def import ConfigDef, Importance, Range, Recommender, Type, Width, one_of
 from barnabas.connect.config_types import ConfigError, invalid
-from barnabas.connect.validators import Checked, NonEmptyStringWithoutControlChars, UniqueAliases, Validator
+from barnabas.connect.validators import (
+    Checked,
+    NonEmptyString,
+    NonEmptyStringWithoutControlChars,
+    UniqueAliases,
+    UniqueList,
+    Validator,
+    ValidString,
+)
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 COMMON, TRANSFORMS, PREDICATES, ERRORS = "Common", "Transforms", "Predicates", "Error Handling"
@@ -111,33 +120,34 @@ def _source(made: ConfigDef, worker: Mapping[str, str], config: Mapping[str, str
         topic_creation.define(made, config)
     _add(made, EXACTLY_ONCE, 2, (
         ("exactly.once.support", Type.STRING, "requested", MEDIUM, Width.SHORT, "Exactly once support",
-         one_of("requested", "required"), "Both are met: sources write exactly once."),
+         ValidString(("REQUIRED", "REQUESTED"), is_case_sensitive=False), "Both are met: sources write exactly once."),
         ("transaction.boundary", Type.STRING, "poll", MEDIUM, Width.SHORT, "Transaction Boundary",
-         one_of("poll", "interval", "connector"),
+         ValidString(("INTERVAL", "POLL", "CONNECTOR"), is_case_sensitive=False),
          "poll and interval: a transaction has all that was read since the last one. connector: refused."),
-        ("transaction.boundary.interval.ms", Type.LONG, None, LOW, Width.SHORT, "Transaction boundary interval", _interval(),
+        ("transaction.boundary.interval.ms", Type.LONG, None, LOW, Width.SHORT, "Transaction boundary interval", None,
          "Without effect: a transaction has all that was read since the last one."),
     ))  # fmt: skip
     return _add(made, OFFSETS_TOPIC, 1, (
-        ("offsets.storage.topic", Type.STRING, None, LOW, Width.LONG, "Offsets topic", _not_blank(),
+        ("offsets.storage.topic", Type.STRING, None, LOW, Width.LONG, "Offsets topic", NonEmptyString(),
          "The topic of the connector's offsets; by default that of the workers."),
     ))  # fmt: skip
 
 
 def _sink(made: ConfigDef) -> ConfigDef:
-    for name, kind, default, title, says in (
-        ("topics", Type.LIST, (), "Topics", "The topics that the sink reads, as a list."),
+    for name, kind, default, title, says, validator in (
+        ("topics", Type.LIST, (), "Topics", "The topics that the sink reads, as a list.", UniqueList()),
         (
             "topics.regex",
             Type.STRING,
             "",
             "Topics regex",
             "A regular expression of the topics that the sink reads, in place of topics.",
+            None,
         ),
     ):
         made.define(
             name, kind, default, importance=HIGH, group=COMMON, order_in_group=4, width=Width.LONG, display_name=title,
-            documentation=says,
+            documentation=says, validator=validator,
         )  # fmt: skip
     return _add(made, ERRORS, 6, (
         ("errors.deadletterqueue.topic.name", Type.STRING, "", MEDIUM, Width.MEDIUM, "Dead Letter Queue Topic Name", None,
@@ -185,25 +195,10 @@ def _version() -> Validator:
     return Checked(check, "valid plugin version")
 
 
-def _interval() -> Validator:
-    def check(name: str, value: Any) -> None:
-        if value is not None:
-            Range(1)(name, value)
-
-    return Checked(check, "[1,...]")
-
-
-def _not_blank() -> Validator:
-    def check(name: str, value: Any) -> None:
-        if value is not None and not value.strip():
-            raise invalid(name, value, "Must be a non-empty string")
-
-    return Checked(check, "null or a non-empty string")
-
-
 def topics_errors(props: Mapping[str, str]) -> dict[str, list[str]]:
     """What is wrong with the topics of a sink, by key."""
-    topics = [each for each in props.get("topics", "").replace(" ", "").split(",") if each]
+    listed = props.get("topics", "").replace(" ", "").split(",")
+    topics = listed if len(listed) > 1 else [each for each in listed if each]
     pattern, queue = props.get("topics.regex", "").strip(), props.get("errors.deadletterqueue.topic.name", "").strip()
     found: dict[str, list[str]] = {}
     if topics and pattern:
@@ -215,4 +210,14 @@ def topics_errors(props: Mapping[str, str]) -> dict[str, list[str]]:
         raise ConfigError(
             f"The DLQ topic '{queue}' may not be included in the list of topics ('topics=[{', '.join(topics)}]') consumed by the connector"
         )
+    if pattern:
+        try:
+            taken = re.compile(pattern).fullmatch(queue) is not None and bool(queue)
+        except (re.error, OverflowError, RecursionError) as error:
+            return found | {"topics.regex": [str(invalid("topics.regex", pattern, f"Invalid regex: {error}"))]}
+        if taken:
+            found["topics.regex"] = [
+                f"The DLQ topic '{queue}' may not be matched by the regex for the topics ('topics.regex={pattern}') consumed by the "
+                "connector"
+            ]
     return found

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from barnabas.connect.config_types import invalid
+from barnabas.connect.config_types import ConfigError, invalid
 
 
 class Validator(Protocol):
@@ -134,6 +134,36 @@ class ListSize(NamedTuple):
 
     def __str__(self) -> str:
         return f"List containing maximum of {self.most} elements"
+
+
+class UniqueList(NamedTuple):
+    """Lists without an entry twice, as Kafka's `ValidList.anyNonDuplicateValues`."""
+
+    may_be_empty: bool = True
+
+    def __call__(self, name: str, value: Any) -> None:
+        if value is None:
+            raise ConfigError(f"Configuration '{name}' values must not be null.")
+        if not value and not self.may_be_empty:
+            raise ConfigError(f"Configuration '{name}' must not be empty. Valid values include: any non-empty value")
+        if len(set(value)) < len(value):
+            raise ConfigError(f"Configuration '{name}' values must not be duplicated.")
+        if "" in value:
+            raise ConfigError(f"Configuration '{name}' values must not be empty.")
+
+    def __str__(self) -> str:
+        return "any non-duplicate value"
+
+
+class NonEmptyList(NamedTuple):
+    """Lists with an entry at least."""
+
+    def __call__(self, name: str, value: Any) -> None:
+        if not value:
+            raise invalid(name, value, "Empty list")
+
+    def __str__(self) -> str:
+        return "non-empty list"
 
 
 class UniqueAliases(NamedTuple):

@@ -34,9 +34,26 @@ WITHOUT_EFFECT = {
     "metric.reporters": "metrics are at /metrics",
     "auto.include.jmx.reporter": "metrics are at /metrics",
     "client.dns.lookup": "every address of a name is tried",
-    "header.converter.version": "there is one version of each class",
-    "key.converter.version": "there is one version of each class",
-    "value.converter.version": "there is one version of each class",
+    "header.converter.plugin.version": "there is one version of each class",
+    "key.converter.plugin.version": "there is one version of each class",
+    "value.converter.plugin.version": "there is one version of each class",
+    **dict.fromkeys(
+        (
+            "connections.max.idle.ms",
+            "receive.buffer.bytes",
+            "send.buffer.bytes",
+            "reconnect.backoff.ms",
+            "reconnect.backoff.max.ms",
+            "retry.backoff.ms",
+            "retry.backoff.max.ms",
+            "socket.connection.setup.timeout.ms",
+            "socket.connection.setup.timeout.max.ms",
+            "metadata.max.age.ms",
+            "metadata.recovery.strategy",
+            "metadata.recovery.rebootstrap.trigger.ms",
+        ),
+        "connections of a worker have times and buffers of their own",
+    ),
 }
 BETWEEN_WORKERS = "workers share nothing but topics"
 PREFIXES_WITHOUT_EFFECT = {

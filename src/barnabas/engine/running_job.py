@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from barnabas.engine.job_states import made, waiting
 from barnabas.engine.jobs import Desired, Job, JobState, State
@@ -34,6 +34,14 @@ class Work(Protocol):
 
     def stop(self) -> None:
         """End, and release everything; safe in any state."""
+
+
+@runtime_checkable
+class Hindered(Protocol):
+    """Work that may have to wait for others while it runs, such as a task whose target is away."""
+
+    def hindrance(self) -> str | None:
+        """Why it waits, in one line; None if it does not."""
 
 
 class RunningJob:
@@ -124,10 +132,13 @@ class RunningJob:
             case Phase.RUNNING if self._fault is not None:
                 return made(self.job, known, State.STARTING, now_ms, tries=self.life.tries, error=self._fault)
             case Phase.RUNNING:
-                return made(self.job, known, State.RUNNING, now_ms, tries=self.life.tries)
+                return made(self.job, known, State.RUNNING, now_ms, tries=self.life.tries, error=self._hindrance())
             case Phase.STARTING:
                 return made(self.job, known, State.STARTING, now_ms, tries=self.life.tries, error=self.life.reason)
         return None
+
+    def _hindrance(self) -> str | None:
+        return self._work.hindrance() if isinstance(self._work, Hindered) else None
 
     @property
     def is_gone(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from barnabas.incremental.formats import Moment, moment_text
+from barnabas.incremental.time_formats import Moment, moment_text
 
 _PARTS = re.compile(
     r"(?:(-?\d+) years?)?\s*(?:(-?\d+) months?)?\s*(?:(-?\d+) days?)?\s*(?:(-)?(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?\Z"

@@ -205,6 +205,9 @@ CREATE MACRO __each(a) AS unnest(list_transform(a, lambda e: [e]));
 CREATE MACRO trim_scale(a) AS CASE WHEN contains(a::VARCHAR, '.') THEN rtrim(rtrim(a::VARCHAR, '0'), '.') ELSE a::VARCHAR END;
 
 CREATE MACRO __concat(a, b) AS CASE WHEN a IS NULL AND b IS NULL THEN NULL ELSE list_concat(a, b) END;
+CREATE MACRO __sqrt(a) AS CASE WHEN a < 0 THEN error('cannot take square root of a negative number') ELSE sqrt(a) END;
+CREATE MACRO __ln(a) AS CASE WHEN a = 0 THEN error('cannot take logarithm of zero') WHEN a < 0 THEN error('cannot take logarithm of a negative number')
+  ELSE ln(a) END;
 CREATE MACRO __split_part(a, b, n) AS CASE WHEN n = 0 THEN error('field position must not be zero')
   WHEN b = '' THEN CASE WHEN abs(n) = 1 THEN a ELSE '' END ELSE split_part(a, b, n) END;
 CREATE MACRO __part(a, s) AS substring(a, greatest(s, 1)), (a, s, n) AS CASE WHEN n < 0 THEN error('negative substring length not allowed')

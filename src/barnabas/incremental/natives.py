@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from barnabas.incremental.formats import number_text, time_text
 from barnabas.incremental.intervals import interval_of
+from barnabas.incremental.number_formats import number_text
+from barnabas.incremental.time_formats import time_text
 
 _DIGESTS = {224: hashlib.sha224, 256: hashlib.sha256, 384: hashlib.sha384, 512: hashlib.sha512}
 

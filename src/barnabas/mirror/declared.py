@@ -1,10 +1,10 @@
-"""What a link copies besides topics: ACLs, quotas and users, as declarations (`cluster/metadata/declared.py`). Pure.
+"""ACLs, quotas and users of the source, as declarations here (`cluster/metadata/declared.py`). Pure.
 
 Rules
-  1. A declaration that a link has made has a mark of its own (`Kind.MIRRORED`), written in the same commit. Only what has a mark of the
-     link is changed or removed by the link: what people declared here stays, also where the source has something else for the same key.
-  2. What is gone in the source is removed here, with its mark.
-  3. What no longer belongs to the link, such as the ACLs of a promoted topic, only loses its mark. It stays here.
+  1. A declaration that a link has made has a mark of its own (`Kind.MIRRORED`), written in the same commit. The link changes
+     and removes only declarations with its mark. All others stay, also where the source has something else for the same key.
+  2. A declaration that is gone in the source is removed here, with its mark.
+  3. A declaration that no longer belongs to the link, such as an ACL of a promoted topic, only loses its mark. It stays here.
   4. A source that does not answer, or refuses, changes nothing here.
 """
 

@@ -4,7 +4,7 @@ Rules
   1. Only offsets of partitions that follow their source are taken. Offsets of a promoted topic are those of its consumers here; during a
      failback the offsets of the source may not exist here yet.
   2. An offset never lies past the end of the copy: a consumer there would be out of range, and might begin anew.
-  3. What was committed here before is not committed again, so that an idle group writes nothing. An offset that goes back in the source
+  3. An offset is committed once, so that an idle group writes nothing. An offset that goes back in the source
      goes back here.
   4. Leader epochs of the source are not taken: they count the elections of another cluster, and a consumer here would wait for them.
   5. A group that is deleted in the source stays here, until its offsets expire: it may be what a failover needs.

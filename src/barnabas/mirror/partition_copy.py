@@ -29,8 +29,10 @@ from barnabas.errors import KafkaError
 from barnabas.mirror.common_point import NO_LIMIT, READ_BYTES, CommonPoint
 from barnabas.mirror.status import PartitionStatus
 from barnabas.protocol.records.batch_header import (
+    CONTROL_BIT,
     HEADER_SIZE,
     LENGTH_OVERHEAD,
+    TRANSACTIONAL_BIT,
     BatchHeader,
     Buffer,
     read_header,
@@ -217,7 +219,7 @@ class PartitionCopy:
             return Step.FETCH
         ours = self._last_header()
         is_same = ours is None or (theirs.crc, theirs.batch_length) == (ours.crc, ours.batch_length)
-        if ours is not None and (theirs.base_offset, theirs.last_offset) != (ours.base_offset, ours.last_offset):
+        if ours is not None and _kept_by_compaction(theirs) != _kept_by_compaction(ours):
             return self._part(f"the source has other batches at offset {log.log_end_offset - 1}")
         if not is_same and "compact" not in log.config.cleanup_policy:
             return self._part(f"the source has other records at offset {log.log_end_offset - 1}")
@@ -406,6 +408,7 @@ class PartitionCopy:
         partition = self.partition
         log = partition.log
         self._is_compared = True  # all that follows comes from this source
+        mark = partition.high_watermark
         if not self._begin_where_they_begin(records):
             return
         for piece in pieces(records):
@@ -419,6 +422,8 @@ class PartitionCopy:
             finally:
                 if log.log_end_offset > first:
                     partition.took_over(first, len(piece))
+            if partition.high_watermark < mark:  # the log started again, at the batch that its start is in
+                partition.high_watermark = min(mark, log.log_end_offset)
             yield
         if log.log_end_offset >= self.source_end:
             self.caught_up_ms = now_ms
@@ -532,6 +537,12 @@ class PartitionCopy:
             copied_end_offset=copied,
             silent_ms=UNKNOWN if self._heard_ms == NEVER_MS else max(now_ms - self._heard_ms, 0),
         )
+
+
+def _kept_by_compaction(header: BatchHeader) -> tuple[int, ...]:
+    """The fields of a batch that compaction does not change."""
+    kind = header.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT)
+    return header.base_offset, header.last_offset, header.producer_id, header.producer_epoch, header.base_sequence, kind
 
 
 def last_leader_epoch(records: memoryview) -> int:

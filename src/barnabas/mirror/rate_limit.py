@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from barnabas.quota.bucket import TokenBucket
 
-SAVED_S = 0.1  # what an idle link may save up; over ten seconds this is 1 %
+SAVED_S = 0.1  # of the rate, saved up by an idle link; over ten seconds this is 1 %
 PIECE_S = 0.1  # of the rate in one answer
 LEAST_BYTES = 16 * 1024  # of an answer: a request has its price too
 

@@ -130,8 +130,8 @@ class RegistryService:
             if self._writer.is_writer:
                 with contextlib.suppress(NotTheWriter):
                     return await self._writer.submit(command)
-                if self._elected:  # another registry wrote, although the group elected this one
-                    self._begin_to_write()
+            if self._elected and self._leader == self._context.listener:  # another registry wrote, or a write failed
+                self._begin_to_write()
             if self._read_only and self._leader == self._context.listener:
                 return self._answer_without_writing(command)
             leader = self._leader

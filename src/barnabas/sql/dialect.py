@@ -302,7 +302,7 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             if follows == TokenType.DCOLON:  # `date '2026-01-31'::text` casts the date, and not its text
                 made[-1:] = [_like(before, TokenType.L_PAREN, "("), before, token, _like(token, TokenType.R_PAREN, ")")]
                 continue
-        if token.token_type == TokenType.SELECT and _is_alias(tokens, place):
+        if _is_name(tokens, place, before):
             made.append(_like(token, TokenType.VAR, token.text))
             continue
         if token.token_type == TokenType.FROM and _is_empty_exists(made):
@@ -315,12 +315,6 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
             is_list = tokens[place + 1].token_type == TokenType.L_BRACKET
             made.append(_like(token, TokenType.UINT, "uint") if is_list else token)
             continue
-        if token.token_type == TokenType.DIV and (before is None or before.token_type in _BEFORE_OPERANDS):
-            made.append(_like(token, TokenType.VAR, token.text))
-            continue
-        if token.token_type == TokenType.WINDOW and place + 1 < len(tokens) and tokens[place + 1].token_type in _BEHIND_NAMES:
-            made.append(_like(token, TokenType.VAR, token.text))
-            continue
         if before is not None and before.token_type == TokenType.USING and token.token_type in _ORDERS:
             made[-1] = _like(before, *_ORDERS[token.token_type])
             continue
@@ -328,8 +322,22 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
     return made
 
 
+def _is_name(tokens: Sequence[Token], place: int, before: Token | None) -> bool:
+    """Whether a word of the language is a name: the functions `div` and `window`, and a column `select`."""
+    match tokens[place].token_type:
+        case TokenType.DIV:
+            return before is None or before.token_type in _BEFORE_OPERANDS
+        case TokenType.WINDOW:
+            return place + 1 < len(tokens) and tokens[place + 1].token_type in _BEHIND_NAMES
+        case TokenType.SELECT:
+            return _is_alias(tokens, place)
+    return False
+
+
 def _is_alias(tokens: Sequence[Token], place: int) -> bool:
-    """Whether the word `select` is the name of an output: `x AS select`."""
+    """Whether the word `select` is the name of an output: `x AS select`, `t.select`."""
+    if place and tokens[place - 1].token_type == TokenType.DOT:
+        return True
     if not place or tokens[place - 1].token_type != TokenType.ALIAS:
         return False
     follows = tokens[place + 1].token_type if place + 1 < len(tokens) else TokenType.FROM

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.connect.converters import json_columns
+from barnabas.connect.converters.json_converter import JsonConverter
 from barnabas.connect.converters.registry import converter
 from barnabas.connect.errors import ConnectError
 from barnabas.testing import Broker
@@ -216,3 +217,26 @@ def test_json_beyond_the_limit_of_a_column_is_an_error(monkeypatch: pytest.Monke
     monkeypatch.setattr(json_columns, "MOST_BYTES", 1000)
     with pytest.raises(ConnectError, match="100 records have 2200 bytes of JSON together, more than 1000"):
         json_columns.texts(pa.array(["x" * 20] * 100))
+
+
+@pytest.mark.parametrize("count", [1, 100])
+@pytest.mark.parametrize("schemas", ["true", "false"])
+def test_decimals_as_numbers(count: int, schemas: str) -> None:
+    """`decimal.format=NUMERIC`, among few and many rows, in structs and lists."""
+    made = JsonConverter({"schemas.enable": schemas, "decimal.format": "numeric"}, is_key=False)
+    kind = pa.decimal128(10, 2)
+    rows = [{"price": Decimal("1.50"), "more": [Decimal("-0.01"), None], "none": None}] * count
+    column: Any = pa.array(rows, pa.struct([("price", kind), ("more", pa.list_(kind)), ("none", kind)]))
+    payloads = [each.as_py() for each in made.encode(column, "t")]
+    expected = b'{"price":1.50,"more":[-0.01,null],"none":null}'
+    assert all(each.endswith(expected + b"}" if schemas == "true" else expected) for each in payloads)
+    if schemas == "true":
+        found = made.decode(pa.array(payloads, pa.binary())).column.to_pylist()
+        assert found == rows
+        base64_ = JsonConverter({"schemas.enable": "true"}, is_key=False)
+        assert base64_.decode(base64_.encode(column, "t")).column.to_pylist() == rows
+
+
+def test_another_form_of_decimals_is_refused() -> None:
+    with pytest.raises(ConnectError, match=r"Invalid value ROMAN for configuration decimal\.format"):
+        JsonConverter({"decimal.format": "roman"}, is_key=False)

@@ -28,6 +28,7 @@ class FakeS3:
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.refusals = 0
+        self.uploads: dict[str, dict[int, bytes]] = {}  # parts by the id of an upload
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, self))
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         self._thread.start()
@@ -70,7 +71,8 @@ class _Handler(BaseHTTPRequestHandler):
     def parse_request(self) -> bool:
         if not super().parse_request():
             return False
-        self.body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        data = self._received()
+        self.body = _unchunked(data) if "aws-chunked" in self.headers.get("content-encoding", "") else data
         if f"Credential={KEY}/" not in self.headers.get("authorization", ""):
             self._answer(403, b"<Error><Code>InvalidAccessKeyId</Code></Error>")
             return False
@@ -82,10 +84,26 @@ class _Handler(BaseHTTPRequestHandler):
         self.key = unquote(parts.path).removeprefix("/bucket").lstrip("/")
         return True
 
+    def _received(self) -> bytes:
+        """The body as it came."""
+        if "chunked" not in self.headers.get("transfer-encoding", ""):
+            return self.rfile.read(int(self.headers.get("content-length", 0)))
+        found = b""
+        while length := int(self.rfile.readline().split(b";")[0], 16):
+            found += self.rfile.read(length)
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            continue
+        return found
+
     def do_PUT(self) -> None:
         if self.s3.refusals:
             self.s3.refusals -= 1
             self._answer(503, b"<Error><Code>SlowDown</Code></Error>")
+            return
+        if "uploadId" in self.query:
+            self.s3.uploads[self.query["uploadId"][0]][int(self.query["partNumber"][0])] = self.body
+            self._answer(200, b"", etag=f'"{hashlib.md5(self.body).hexdigest()}"')
             return
         if (source := self.headers.get("x-amz-copy-source")) is not None:
             self.objects[self.key] = self.objects[unquote(source).removeprefix("/").removeprefix("bucket/")]
@@ -120,7 +138,21 @@ class _Handler(BaseHTTPRequestHandler):
         self.objects.pop(self.key, None)
         self._answer(204, b"")
 
-    def do_POST(self) -> None:  # the deletion of several objects
+    def do_POST(self) -> None:
+        if "uploads" in self.query:
+            upload = str(len(self.s3.uploads) + 1)
+            self.s3.uploads[upload] = {}
+            text = f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId></InitiateMultipartUploadResult>"
+            self._answer(200, text.encode())
+        elif "uploadId" in self.query:
+            parts = self.s3.uploads[self.query["uploadId"][0]]
+            self.objects[self.key] = b"".join(parts[number] for number in sorted(parts))
+            text = f'<CompleteMultipartUploadResult><ETag>"{self._tag()}"</ETag></CompleteMultipartUploadResult>'
+            self._answer(200, text.encode())
+        else:
+            self._delete_several()
+
+    def _delete_several(self) -> None:
         names = [unescape(part.split("</Key>")[0]) for part in self.body.decode().split("<Key>")[1:]]
         for name in names:
             self.objects.pop(name, None)
@@ -155,3 +187,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+
+def _unchunked(body: bytes) -> bytes:
+    """A body without the frames of `aws-chunked`: sizes in hexadecimal digits, and trailers."""
+    found = b""
+    while True:
+        size, _, body = body.partition(b"\r\n")
+        length = int(size.split(b";")[0], 16)
+        if not length:
+            return found
+        found, body = found + body[:length], body[length + 2 :]

@@ -101,6 +101,7 @@ JOB = made(configs(1))["connect-a-0"]
         (JOB, JobState("j", 7, 0, JobStateName.WAITING, 0, error="boom"), (State.FAILED, "boom")),
         (JOB, JobState("j", 7, 0, JobStateName.FAILED, 0, error="boom"), (State.FAILED, "boom")),
         (JOB, JobState("j", 7, 0, JobStateName.RUNNING, 0), (State.RUNNING, None)),
+        (JOB, JobState("j", 7, 0, JobStateName.RUNNING, 0, error="it is away"), (State.RUNNING, "it is away")),
         (JOB, JobState("j", 7, 0, JobStateName.PAUSED, 0), (State.PAUSED, None)),
         (JOB, JobState("j", 6, 0, JobStateName.RUNNING, 0), (State.UNASSIGNED, None)),
         (structs.replace(JOB, restarts=1), JobState("j", 7, 0, JobStateName.RUNNING, 0), (State.RESTARTING, None)),

@@ -20,6 +20,7 @@ from barnabas.connect.plugins.iceberg.sink import IcebergSink
 from barnabas.connect.plugins.lakes.sink import Overtaken
 from barnabas.connect.runtime.opening import config_of
 from barnabas.engine.jobs import Job
+from tests.connect.files import fake_s3
 from tests.connect.lakes import rest_catalog
 from tests.connect.lakes.deaths import die_at
 from tests.connect.lakes.test_delta import WORKER, objects, of_two, records
@@ -315,3 +316,19 @@ def test_tables_and_namespaces_that_another_task_makes_meanwhile_are_taken(tasks
     one.create(NAME, schema)
     assert len(seen) >= 2
     assert rows(tasks) == []
+
+
+def test_a_table_in_an_object_store(tasks: Tasks) -> None:
+    tasks.create_topic()
+    tasks.produce(*objects(1, 2))
+    with fake_s3.running() as store:
+        where = {
+            "warehouse": "s3://bucket/lake", "s3.endpoint": store.options["store.endpoint"], "s3.region": "us-east-1",
+            "s3.access-key-id": fake_s3.KEY, "s3.secret-access-key": fake_s3.SECRET,
+        }  # fmt: skip
+        job = sink(tasks, **{f"iceberg.catalog.{key}": each for key, each in where.items()})
+        with tasks.running(job) as task:
+            tasks.until(lambda: tasks.committed() == {0: (2, "")}, task, "the offset was not committed")
+        found = load_catalog("iceberg", **{**place(tasks), **where}).load_table(NAME)
+        assert sorted(each["id"] for each in found.scan().to_arrow().to_pylist()) == [1, 2]
+        assert all(name.startswith("lake/") for name in store.objects)

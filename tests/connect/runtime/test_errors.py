@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from barnabas.connect.converters.json_converter import JsonConverter
 from barnabas.connect.converters.plain import StringConverter
 from barnabas.connect.errors import BadRecords, RetriableError
 from barnabas.connect.plugins.file_stream import FileStreamSink
+from barnabas.connect.runtime import retries
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import Job
 from tests.connect.runtime.tasks import STRINGS, Tasks
@@ -111,18 +113,22 @@ def test_a_sink_names_bad_records_and_gets_the_others_again(tasks: Tasks, monkey
 def test_a_batch_is_tried_again_as_long_as_the_sink_asks_for_it(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks.create_topic()
     tasks.produce('{"a":1}')
-    real, tries = FileStreamSink.write, list[int]()
+    real, tries, is_back = FileStreamSink.write, list[int](), threading.Event()
 
     def write(self: FileStreamSink, records: pa.Table, identity: Identity) -> None:
         tries.append(1)
-        if len(tries) < 3:
-            raise RetriableError("the target is away")
+        if len(tries) < 3 or not is_back.is_set():
+            raise RetriableError("the target is away", after_s=0.01)
         real(self, records, identity)
 
     monkeypatch.setattr(FileStreamSink, "write", write)
+    monkeypatch.setattr(retries, "TELL_S", 0.05)
     with tasks.running(sink(tasks)) as task:
+        tasks.until(lambda: task.hindrance() == "the target is away", task, "it does not say why it waits")
+        is_back.set()
         tasks.until(lambda: tasks.committed() == {0: (1, "")}, task, "the record was not taken")
-    assert (len(tries), out(tasks).read_text()) == (3, '{"a":1}\n')
+        assert task.hindrance() is None
+    assert (len(tries) >= 3, out(tasks).read_text()) == (True, '{"a":1}\n')
 
 
 def test_a_source_has_dead_letters_too(tasks: Tasks) -> None:

@@ -44,6 +44,7 @@ class Driver:
         self.counts = EndCounts()
         self._held: list[CoordinatorResult] = []
         self._ids = count(1000)
+        self.least_id = 0
         self.coordinator_epoch = 0
         self.load()
 
@@ -55,6 +56,7 @@ class Driver:
             self.clock.now(),
             coordinator_epoch=self.coordinator_epoch,
             take_id=lambda: next(self._ids),
+            least_id=lambda: self.least_id,
             counts=self.counts,
         )
         self.coordinator_epoch += 1

@@ -26,6 +26,7 @@ class Ids:
 
     def __init__(self) -> None:
         self.at_hand: list[int] = []
+        self.least = 0
         self.next = 1000
 
     @property

@@ -148,6 +148,17 @@ def test_epochs_do_not_overflow() -> None:
     assert driver.init(expected=old) is ErrorCode.PRODUCER_FENCED
 
 
+def test_another_owner_gets_no_producer_id_that_a_promoted_copy_has() -> None:
+    driver = Driver()
+    old = driver.owner()
+    driver.least_id = old.producer_id + 1
+    assert driver.owner(expected=old) == Owner(old.producer_id, old.epoch + 1)  # the producer goes on
+    following = driver.owner()
+    assert (following.producer_id >= driver.least_id, following.epoch) == (True, 0)
+    assert driver.owner() == Owner(following.producer_id, 1)
+    assert driver.add(old, A) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
 def test_an_end_at_the_last_epoch_gives_a_new_producer_id() -> None:
     driver = Driver()
     driver.owner()

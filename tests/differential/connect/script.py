@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.differential.connect.talk import Talk
+from tests.differential.connect.wrong import requests
 
 SOURCE = {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "file": "/no/such/input", "topic": "from-file",
           "tasks.max": "1"}  # fmt: skip
@@ -20,6 +21,9 @@ def run(talk: Talk) -> None:
     nothing_there(talk)
     bodies(talk)
     configs(talk)
+    for step, method, path, body in requests():
+        talk.ask(step, method, path, body)
+        talk.keep_errors(step)
     life_of_a_source(talk)
     offsets_of_a_source(talk)
     offsets_of_a_sink(talk)

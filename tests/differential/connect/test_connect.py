@@ -26,7 +26,33 @@ LISTED = "Kafka Connect describes each plug-in; ours lists their names"
 PREFIXED = "Kafka Connect puts the class of an exception before its text"
 EMPTY = "Kafka Connect's error of an unknown path says no type"
 LEAST = "our FileStream source refuses a batch.size below 1, and so a missing one"
+REGEX = "Java and Python name what is wrong with a pattern in words of their own"
+WHOLE_KEY = "ours names the whole key"
+STRICT = "Kafka Connect accepts it, and the task fails; ours refuses it"
+REFUSED_HERE = (
+    "InsertField without fields",
+    "topic creation without partitions",
+    "topic creation with none of them",
+    "topic creation in words",
+    "topic creation of a group without topics",
+    "topic creation with a wrong pattern",
+)
+ANSWER = ("status", "type", "location", "body")
 KNOWN: dict[str, tuple[tuple[str, ...], str]] = {
+    **{f"{what} {each}": (ANSWER, STRICT) for each in REFUSED_HERE for what in ("validate", "create", "delete")},
+    **{
+        f"{what} {each}": ((part,), reason)
+        for what, part in (("validate", "body"), ("create", MESSAGE))
+        for each, reason in (
+            ("RegexRouter without keys", REGEX), ("RegexRouter with a wrong pattern", REGEX), ("Cast to a wrong type", IN_JAVA),
+            ("TopicNameMatches without a pattern", REGEX), ("TopicNameMatches with a wrong pattern", REGEX),
+            ("topics.regex that is none", REGEX), ("a converter with a wrong key", WHOLE_KEY),
+            ("twice the group of topics", "ours also says what the group lacks"),
+        )
+    },
+    **dict.fromkeys(("create a class of a converter", "create a class of a transform"), ((MESSAGE,), LISTED)),
+    "validate a plug-in version": (("body",), "ours names the key, and goes on to check the others"),
+    "create a plug-in version": (("status", "body"), "Kafka Connect fails with an exception of its own"),
     **dict.fromkeys(
         (
             "create broken", "create empty", "create list", "create text", "create without config", "create with a field too many",

@@ -4,8 +4,8 @@
 const { Kafka, logLevel } = require("kafkajs");
 
 const [bootstrap, topic, groupId] = process.argv.slice(2);
-const retry = { initialRetryTime: 200, maxRetryTime: 500, retries: 3, restartOnFailure: async () => true };
-const kafka = new Kafka({ brokers: [bootstrap], clientId: "kafkajs", logLevel: logLevel.NOTHING, connectionTimeout: 1000, retry });
+const retry = { initialRetryTime: 200, maxRetryTime: 500, retries: 30, restartOnFailure: async () => true };
+const kafka = new Kafka({ brokers: [bootstrap], clientId: "kafkajs", logLevel: logLevel.NOTHING, connectionTimeout: 10000, retry });
 const consumer = kafka.consumer({ groupId, sessionTimeout: 6000, heartbeatInterval: 500, metadataMaxAge: 2000, retry });
 
 async function run() {

@@ -13,6 +13,9 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from barnabas.cli.connection import Connection
+from barnabas.cli.resources import Change, Operation, alter_settings
+from barnabas.protocol.values import ResourceType
 from barnabas.testing import Broker
 from tests.server.mirroring.clusters import create_link, promote, records, wait_equal, write
 from tests.waiting import wait_until
@@ -83,3 +86,20 @@ def test_schemas_are_not_copied_without_being_asked_for(source: Broker, target: 
     create_link(ours, theirs)
     wait_equal(theirs, ours, "orders")
     assert register(target.schema_registry_url, "own-value", OTHER)[0] == 200
+
+
+def test_a_registry_that_writes_stops_when_its_topic_becomes_a_copy(source: Broker, target: Broker) -> None:
+    """As in a failback of the old site."""
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    url = target.schema_registry_url
+    assert register(url, "orders-value", ORDER)[0] == 200
+    create_link(ours, theirs, sync_schemas_enabled="true")
+    settings = {"mirror.link": "link", "mirror.state": "comparing", "mirror.lost.topic": "_schemas.lost"}
+    changes = [Change(key, Operation.SET, value) for key, value in settings.items()]
+    with Connection(ours).wire() as wire:
+        alter_settings(wire, ResourceType.TOPIC, "_schemas", changes, validate_only=False)
+    wait_until(lambda: register(url, "other-value", OTHER)[0] == 422, "the registry still writes", within_s=60)
+    assert register(url, "orders-value", ORDER)[0] == 200
+    promote(ours, ["_schemas"], now=True)
+    wait_until(lambda: register(url, "other-value", OTHER)[0] == 200, "the registry did not take over", within_s=60)
+    assert ask(f"{url}/subjects")[1] == ["orders-value", "other-value"]

@@ -190,8 +190,7 @@ class FakeEngine:
         failed: dict[str, tuple[int, str]] = {}
         ticking = Ticking()
         while not self._ending.wait(POLL_S):
-            if ticking.is_due(jobs.records.values(), time.monotonic()):
-                tick(client)
+            _tick(ticking, client, jobs.records.values())
             there = {name: job for name, job in jobs.follow().items() if isinstance(job.work, STREAMING)}
             gone = [name for name, each in views.items() if name not in there or there[name].generation != each.job.generation]
             for name in gone:
@@ -218,6 +217,11 @@ class FakeEngine:
             view.flow.close()
         for each in (jobs, states, client):
             each.close()
+
+
+def _tick(ticking: Ticking, client: BlockingClient, jobs: Iterable[Job]) -> None:
+    if ticking.is_due(jobs, time.monotonic()):
+        tick(client)
 
 
 def _state(job: Job, failure: tuple[int, str] | None) -> JobState:

@@ -24,6 +24,14 @@ class Subscriber:
         self._batches = result.batches()
         self._found: list[tuple[Any, ...]] = []
 
+    def has_begun(self) -> bool:
+        """Take the batch without rows that comes at the begin."""
+        return next(self._batches).num_rows == 0
+
+    def rest(self) -> list[Any]:
+        """The batches that are left, of a subscription that ends by itself."""
+        return list(self._batches)
+
     def take(self, count: int) -> list[tuple[Any, ...]]:
         """The next rows."""
         while len(self._found) < count:

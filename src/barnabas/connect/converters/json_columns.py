@@ -32,9 +32,13 @@ _NO_BYTES = np.empty(0, np.uint8)
 _NULL = "null"
 
 
-def texts(column: Array) -> Array:
-    """The JSON of each value; null for a null."""
-    return _each(column) if len(column) < FEW_ROWS else _texts(column)
+def texts(column: Array, *, numeric: bool = False) -> Array:
+    """The JSON of each value; null for a null.
+
+    Args:
+        numeric: whether decimals are numbers, not bytes in base64. Those within maps are bytes all the same.
+    """
+    return _each(column) if len(column) < FEW_ROWS and not numeric else _texts(column, numeric=numeric)
 
 
 def _each(column: Any) -> Array:
@@ -43,13 +47,13 @@ def _each(column: Any) -> Array:
     )
 
 
-def _texts(column: Any) -> Array:
+def _texts(column: Any, *, numeric: bool) -> Array:
     """The same by columns; the texts of nulls say nothing, unless they are null."""
     kind = column.type
     if (pt.is_struct(kind) and kind.num_fields) or pt.is_string(kind):
-        return _joined(_pieces(column), column)
+        return _joined(_pieces(column, numeric=numeric), column)
     if pt.is_list(kind):
-        return _lists(column)
+        return _lists(column, numeric=numeric)
     if pt.is_integer(kind) or pt.is_boolean(kind):
         return column.cast(pa.string())
     if pt.is_floating(kind):
@@ -58,6 +62,8 @@ def _texts(column: Any) -> Array:
         return _numbers(column).cast(pa.string())
     if pt.is_binary(kind):
         return _base64(column.to_pylist())
+    if pt.is_decimal(kind) and numeric:
+        return pa.array([None if each is None else f"{each:f}" for each in column.to_pylist()], pa.string())
     if pt.is_decimal(kind):
         return _base64([None if each is None else two_complement(each) for each in _unscaled(column)])
     return _each(column)
@@ -72,12 +78,12 @@ class _Piece(NamedTuple):
     form: int
 
 
-def _pieces(column: Any) -> list[bytes | _Piece]:
+def _pieces(column: Any, *, numeric: bool) -> list[bytes | _Piece]:
     """What the texts of a column consist of: bytes that all rows have, and pieces. The rows of a struct that are null have some text."""
     kind = column.type
     if not (pt.is_struct(kind) and kind.num_fields):
         is_text = pt.is_string(kind)
-        return [_piece(column if is_text else _texts(column), kernels.QUOTED if is_text else kernels.PLAIN)]
+        return [_piece(column if is_text else _texts(column, numeric=numeric), kernels.QUOTED if is_text else kernels.PLAIN)]
     found: list[bytes | _Piece] = []
     for number in range(kind.num_fields):
         values = column.field(number)
@@ -85,9 +91,9 @@ def _pieces(column: Any) -> list[bytes | _Piece]:
         if _is_constant(values):
             found.append(msgspec.json.encode(plain(values[0].as_py())))
         elif pt.is_struct(values.type) and values.null_count:
-            found.append(_piece(_texts(values), kernels.PLAIN))
+            found.append(_piece(_texts(values, numeric=numeric), kernels.PLAIN))
         else:
-            found += _pieces(values)
+            found += _pieces(values, numeric=numeric)
     return [*found, b"}"]
 
 
@@ -152,8 +158,8 @@ def _is_constant(values: Any) -> bool:
     return bool(pc.all(pc.equal(values, values[0])).as_py())
 
 
-def _lists(column: Any) -> Array:
-    items: Any = pc.coalesce(_texts(column.flatten()), pa.scalar(_NULL, pa.string()))
+def _lists(column: Any, *, numeric: bool) -> Array:
+    items: Any = pc.coalesce(_texts(column.flatten(), numeric=numeric), pa.scalar(_NULL, pa.string()))
     lengths: Any = pc.fill_null(pc.list_value_length(column), 0)
     ends: Any = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
     joined: Any = pc.binary_join(pa.ListArray.from_arrays(ends, items), ",")

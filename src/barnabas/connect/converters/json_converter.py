@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.connect.config_def import ConfigDef
+from barnabas.connect.config_types import Importance, Type
 from barnabas.connect.converters import json_columns
 from barnabas.connect.converters.interface import Converted
 from barnabas.connect.converters.json_schema import arrow_type, schema_of
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.validators import ValidString
 
 if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array
 
+DECIMAL_FORMATS = ("BASE64", "NUMERIC")
 ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. If you are '
     "trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
@@ -42,6 +46,27 @@ _ANY = msgspec.json.Decoder()
 class JsonConverter:
     """See the module."""
 
+    config: ClassVar[ConfigDef] = (
+        ConfigDef()
+        .define(
+            "decimal.format", Type.STRING, "BASE64", importance=Importance.LOW, group="Serialization",
+            validator=ValidString(DECIMAL_FORMATS, is_case_sensitive=False),
+            documentation="The form of decimals: bytes in base64, or numbers. Both are read.",
+        )
+        .define(
+            "schemas.enable", Type.BOOLEAN, True, importance=Importance.HIGH, group="Schemas",
+            documentation="Whether each value is an object with its schema and the payload.",
+        )
+        .define(
+            "schemas.cache.size", Type.INT, 1000, importance=Importance.HIGH, group="Schemas",
+            documentation="Without effect: a batch has one schema.",
+        )
+        .define(
+            "replace.null.with.default", Type.BOOLEAN, True, importance=Importance.LOW, group="Schemas",
+            documentation="Without effect: schemas of columns have no defaults.",
+        )
+    )  # fmt: skip
+
     def __init__(self, config: Mapping[str, str], *, is_key: bool) -> None:
         text = config.get("schemas.enable", "true").strip().lower()
         if text not in {"true", "false"}:
@@ -49,6 +74,10 @@ class JsonConverter:
                 f"Invalid value {text} for configuration schemas.enable: Expected value to be either true or false"
             )
         self.has_schemas = text == "true"
+        form = config.get("decimal.format", "BASE64").strip().upper()
+        if form not in DECIMAL_FORMATS:
+            raise ConnectError(f"Invalid value {form} for configuration decimal.format: one of {', '.join(DECIMAL_FORMATS)}")
+        self._is_numeric = form == "NUMERIC"
         del is_key
 
     def decode(self, payloads: Array) -> Converted:
@@ -88,7 +117,7 @@ class JsonConverter:
 
     def encode(self, column: Array, topic: str) -> Array:
         del topic
-        texts: Any = json_columns.texts(column)
+        texts: Any = json_columns.texts(column, numeric=self._is_numeric)
         if self.has_schemas:
             begin = '{"schema":' + msgspec.json.encode(schema_of(column.type)).decode() + ',"payload":'
             texts = pc.binary_join_element_wise(begin, texts, "}", "")
@@ -143,9 +172,11 @@ def _shaped(value: Any, kind: pa.DataType) -> Any:
     return value
 
 
-def _decimal(value: str, kind: Any) -> Any:
+def _decimal(value: Any, kind: Any) -> Any:
     from decimal import Decimal
 
+    if isinstance(value, int | float):
+        return round(Decimal(str(value)), kind.scale)
     unscaled = int.from_bytes(base64.b64decode(value), "big", signed=True)
     return Decimal(unscaled).scaleb(-kind.scale)
 

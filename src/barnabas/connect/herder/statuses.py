@@ -99,7 +99,7 @@ def task_state(job: Job | None, state: JobState | None) -> tuple[State, str | No
         return State.RESTARTING, None
     match state.state:
         case engine.State.RUNNING:
-            return State.RUNNING, None
+            return State.RUNNING, state.error  # why it waits for others
         case engine.State.PAUSED:
             return State.PAUSED, None
         case engine.State.STARTING | engine.State.WAITING | engine.State.FAILED if state.error is not None:

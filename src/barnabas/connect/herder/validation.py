@@ -15,6 +15,7 @@ from barnabas.connect.config_types import HIDDEN
 from barnabas.connect.definitions import CONVERTERS, connector, topics_errors
 from barnabas.connect.functions import connector_class
 from barnabas.connect.herder import errors
+from barnabas.connect.herder.making import making_errors
 from barnabas.connect.herder.offsets import Item
 from barnabas.connect.herder.overrides import override_errors
 from barnabas.connect.herder.planning import Kinds
@@ -24,6 +25,7 @@ from barnabas.errors import BarnabasError
 from barnabas.web.routing import HttpError
 
 CLASS, BOUNDARY = "connector.class", "transaction.boundary"
+NO_NULL = "Null value can not be supplied as the configuration value."
 SECRET_WORDS = ("password", "secret", "sasl.jaas.config", "ssl.keystore.key")  # in names of keys
 
 
@@ -88,9 +90,12 @@ def validate(config: Config, worker: Mapping[str, str], resolver: Resolver) -> d
         definition = definition_of(found, given, worker)
     except (BarnabasError, ImportError) as error:
         raise errors.unusable(str(error)) from None
-    values = definition.validate(given)
+    values = definition.validate({**dict.fromkeys(config.keys() - raw.keys()), **given})
     _add_errors(values, _topics(given) if found.kind is Kind.SINK else _boundary(given))
     _add_errors(values, override_errors(given, worker))
+    _add_errors(values, {key: [NO_NULL] for key, value in config.items() if value is None})
+    if not any(each.errors for each in values.values()):
+        _add_errors(values, making_errors(given, worker))
     if not any(each.errors for each in values.values()):
         _add_errors(values, cls.validate(given))
     _hide(values, raw, given)

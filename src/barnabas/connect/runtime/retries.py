@@ -14,9 +14,11 @@ from typing import TypeVar
 
 from barnabas.connect.config_def import ConfigDef, Type
 from barnabas.connect.errors import RetriableError
+from barnabas.engine.reasons import one_line
 
 Answer = TypeVar("Answer")
 FIRST_PAUSE_S = 0.2
+TELL_S = 5.0  # of tries, before the status says why
 TIMEOUT, LONGEST = "errors.retry.timeout", "errors.retry.delay.max.ms"
 _CONFIG = ConfigDef().define(TIMEOUT, Type.LONG, 0).define(LONGEST, Type.LONG, 60_000)
 
@@ -34,6 +36,7 @@ class Retries:
         self._timeout_s: float = given[TIMEOUT] / 1000
         self._longest_s: float = max(given[LONGEST], 0) / 1000
         self._stopping, self._log = stopping, log
+        self.hindrance: str | None = None  # why a call is tried again, when that lasts
 
     def tried(self, call: Callable[[], Answer], *, without_end: bool = False) -> Answer:
         """The answer to a call. Raises RetriableError when the time is over, or the task stops.
@@ -44,7 +47,7 @@ class Retries:
         pause_s, began_s = min(FIRST_PAUSE_S, self._longest_s), time.monotonic()
         while True:
             try:
-                return call()
+                answer = call()
             except RetriableError as error:
                 wait_s = pause_s if error.after_s is None else error.after_s
                 is_late = time.monotonic() + wait_s - began_s > self._timeout_s
@@ -53,4 +56,9 @@ class Retries:
                 self._log.warning("event=tried-again pause_s=%.1f reason=%r", wait_s, str(error))
                 if self._stopping.wait(wait_s):
                     raise
+                if time.monotonic() - began_s >= TELL_S:
+                    self.hindrance = one_line(error)
                 pause_s = min(2 * pause_s, self._longest_s)
+            else:
+                self.hindrance = None
+                return answer

@@ -6,6 +6,8 @@ Rules
      again with the same records.
   3. A sink that gathers records says up to which offset they are in its target. Nothing behind that is committed.
   4. A topic that does not exist yet is waited for, and one that comes later is read from then on.
+  5. A topic with another id, and one that ends before the position of the task, is another one of the same name: the task ends, and
+     its next start reads the topic from its beginning.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import pyarrow as pa
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.cluster import UnknownTopic
 from barnabas.client.results import TopicPartition
+from barnabas.connect.errors import ConnectError
 from barnabas.pipelines.offsets import OffsetRange, Offsets, limit_rows
 from barnabas.pipelines.options import ReadOptions
 from barnabas.pipelines.planner import Planner
@@ -27,8 +30,25 @@ from barnabas.pipelines.reading import read_range
 
 MOST_ROWS = 100_000  # of a batch
 LOOK_S = 1.0  # between two looks for topics that are missing
+SHRUNK_S = 3.0  # a log that is shorter for so long is another one
 PLAN = "end="  # metadata of an offset: the batch that begins there ends here
 Ranges = Mapping[TopicPartition, tuple[int, int]]
+
+
+class BegunAnew(ConnectError):
+    """A topic is another one than that to which the positions of a task belong.
+
+    Args:
+        begins: the offsets at which it begins now.
+        reason: how the task knows.
+    """
+
+    def __init__(self, begins: Offsets, reason: str) -> None:
+        super().__init__(begins, reason)
+        self.begins, self.reason = begins, reason
+
+    def __str__(self) -> str:
+        return f"{self.reason}; it is read from its beginning"
 
 
 class SinkReader:
@@ -52,6 +72,8 @@ class SinkReader:
         self._looked_s = -LOOK_S
         self._pre_commit = pre_commit
         self._planned: Offsets | None = None
+        self._ids: dict[str, str] = {}
+        self._shrunk: dict[TopicPartition, float] = {}  # since when a log ends before the position
         self._held: Offsets = {}  # what may be committed of places whose records are not all in the target
         self.positions: Offsets = {}
 
@@ -123,9 +145,28 @@ class SinkReader:
             return planned
         ends = {place: end for place, end in self._ends(self._planner).items() if self._is_mine(place)}
         start = {place: self.positions.get(place, 0) for place in ends}
+        self._check_same(self._planner, ends, start)
         if all(end <= start[place] for place, end in ends.items()):
             return None
         return limit_rows(MOST_ROWS, start, ends)
+
+    def _check_same(self, planner: Planner, ends: Offsets, start: Offsets) -> None:
+        """Raises BegunAnew; see rule 5."""
+        now_s = time.monotonic()
+        for topic in planner.replaced(self._ids):
+            raise BegunAnew(_of_topics(planner.initial(), {topic}), f"the topic {topic} was deleted and created again")
+        self._ids = {topic: planner.topic_ids.get(topic) or known for topic, known in {**planner.topic_ids, **self._ids}.items()}
+        self._shrunk = {place: self._shrunk.get(place, now_s) for place, end in ends.items() if end < start[place]}
+        for place, since_s in self._shrunk.items():
+            if now_s - since_s >= SHRUNK_S:
+                reason = (
+                    f"the topic {place[0]} is another one, because its partition {place[1]} ends before the offset {start[place]}"
+                )
+                raise BegunAnew(_of_topics(planner.initial(), {place[0]}), reason)
+
+    def begin_anew(self, begins: Offsets) -> None:
+        """Let the group begin at these offsets."""
+        self._client.commit_offsets(self._group, begins, {})
 
     def _ends(self, planner: Planner) -> Offsets:
         try:
@@ -168,3 +209,7 @@ class SinkReader:
         if not planned and any(known[place].offset != found[place] for place in self._own if place in found):
             self._commit()  # tools that show the lag look at the group, and the target is ahead of it
         return {**self.positions, **planned} if planned else None
+
+
+def _of_topics(offsets: Offsets, topics: set[str]) -> Offsets:
+    return {place: offset for place, offset in offsets.items() if place[0] in topics}

@@ -24,7 +24,7 @@ from barnabas.connect.errors import BadRecords
 from barnabas.connect.runtime.dead_letters import DeadLetters
 from barnabas.connect.runtime.retries import Retries
 from barnabas.connect.runtime.settings import CONSUMER, TaskSettings
-from barnabas.connect.runtime.sink_reader import SinkReader
+from barnabas.connect.runtime.sink_reader import BegunAnew, SinkReader
 from barnabas.connect.runtime.task import Task
 from barnabas.connect.runtime.tolerance import HEADER, KEY, PUT, ROW, VALUE, Failure, Tolerance, transformed
 from barnabas.connect.transforms.chain import Chain
@@ -81,8 +81,16 @@ class SinkTask(Task):
         return (crc32(place[0].encode()) + place[1]) % work.tasks == work.task
 
     def work(self) -> None:
-        reader = self._reader
-        assert reader is not None
+        assert self._reader is not None
+        try:
+            self._work(self._reader)
+        except BegunAnew as error:
+            # the next start reads the offsets of the group and of the target again
+            type(self._sink).alter_offsets(self._config, error.begins)
+            self._reader.begin_anew(error.begins)
+            raise
+
+    def _work(self, reader: SinkReader) -> None:
         while not self.stopping.is_set():
             batch = reader.next()
             if batch is None:
@@ -138,6 +146,9 @@ class SinkTask(Task):
                 records = records.take(pa.array(kept, pa.int64())).combine_chunks()
             else:
                 return
+
+    def hindrance(self) -> str | None:
+        return self._retries.hindrance
 
     def release(self) -> None:
         self._sink.close()

@@ -256,6 +256,9 @@ class SourceTask(Task):
     def interrupt(self) -> None:
         self._source.close()
 
+    def hindrance(self) -> str | None:
+        return self._retries.hindrance
+
     def release(self) -> None:
         if self._reader is not None:
             self._reader.join(LOOK_S * 10)

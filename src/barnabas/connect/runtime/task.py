@@ -88,6 +88,10 @@ class Task:
         """Why it has ended, in one line; None while it runs, and after all of its work."""
         return None if self._error is None else one_line(self._error)
 
+    def hindrance(self) -> str | None:
+        """Why it tries something again, in one line; None if it does not, or has just begun to."""
+        return None
+
     def has_settled(self) -> bool:
         """Whether it works."""
         return self._settled

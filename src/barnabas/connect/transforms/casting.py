@@ -12,6 +12,7 @@ from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.transforms.interface import FieldTransform, fields_of, mapped, struct_of
+from barnabas.connect.validators import Checked
 
 if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array
@@ -22,13 +23,18 @@ KINDS: Mapping[str, pa.DataType] = {
 }  # fmt: skip
 
 
+def _not_empty(_name: str, value: Any) -> None:
+    if not value:
+        raise ConfigError("Must specify at least one field to cast.")
+
+
 class Cast(FieldTransform):
     """See the module."""
 
     config = (
         ConfigDef()
         .define(
-            "spec", Type.LIST, importance=Importance.HIGH,
+            "spec", Type.LIST, importance=Importance.HIGH, validator=Checked(_not_empty, "not empty"),
             documentation="Fields and their types, as field1:type,field2:type; one type alone is for the whole. "
             "Types: int8, int16, int32, int64, float32, float64, boolean, string.",
         )

@@ -31,9 +31,9 @@ class Chain:
     """
 
     def __init__(self, config: Mapping[str, str], headers: HeaderConverter = SIMPLE) -> None:
-        predicates = {alias: _made(config, "predicates", alias, Kind.PREDICATE) for alias in _aliases(config, "predicates")}
+        predicates = {alias: made_of(config, "predicates", alias, Kind.PREDICATE) for alias in aliases_of(config, "predicates")}
         self._steps = []
-        for alias in _aliases(config, "transforms"):
+        for alias in aliases_of(config, "transforms"):
             wanted = config.get(f"transforms.{alias}.predicate")
             if wanted is not None and wanted not in predicates:
                 raise ConfigError(
@@ -42,7 +42,7 @@ class Chain:
                 )
             negated = config.get(f"transforms.{alias}.negate", "false").strip().lower() == "true"
             predicate = None if wanted is None else predicates[wanted]
-            transform = _made(config, "transforms", alias, Kind.TRANSFORMATION)
+            transform = made_of(config, "transforms", alias, Kind.TRANSFORMATION)
             transform.headers = headers
             self._steps.append(_Step(transform, predicate, negated))
 
@@ -58,11 +58,13 @@ class Chain:
         return records
 
 
-def _aliases(config: Mapping[str, str], key: str) -> list[str]:
+def aliases_of(config: Mapping[str, str], key: str) -> list[str]:
+    """The aliases in a list such as `transforms`."""
     return [each.strip() for each in config.get(key, "").split(",") if each.strip()]
 
 
-def _made(config: Mapping[str, str], key: str, alias: str, kind: Kind) -> Any:
+def made_of(config: Mapping[str, str], key: str, alias: str, kind: Kind) -> Any:
+    """The transform or predicate of an alias. Raises ConfigError."""
     prefix = f"{key}.{alias}."
     name = config.get(f"{prefix}type")
     if name is None:

@@ -12,6 +12,7 @@ from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.transforms.interface import FieldTransform, Transform, column, fields_of, struct_of, with_column
+from barnabas.connect.validators import UniqueList
 
 if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array
@@ -139,7 +140,9 @@ class MaskField(FieldTransform):
 
     config = (
         ConfigDef()
-        .define("fields", Type.LIST, importance=HIGH, documentation="Names of fields to mask.")
+        .define(
+            "fields", Type.LIST, importance=HIGH, validator=UniqueList(may_be_empty=False), documentation="Names of fields to mask.",
+        )
         .define(
             "replacement", Type.STRING, None, importance=LOW, validator=None,
             documentation="A constant that replaces the values of numeric and string fields.",
@@ -195,7 +198,11 @@ class ValueToKey(Transform):
     config = (
         ConfigDef()
         .define(
-            "fields", Type.LIST, importance=HIGH, documentation="Field names on the record value to extract as the record key."
+            "fields",
+            Type.LIST,
+            importance=HIGH,
+            validator=UniqueList(may_be_empty=False),
+            documentation="Field names on the record value to extract as the record key.",
         )
         .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Has no effect here: columns have no defaults.")
     )

@@ -13,7 +13,7 @@ from barnabas.connect.converters.connect_texts import parsed
 from barnabas.connect.converters.header_converters import HEADERS
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.transforms.interface import Transform, column, fields_of, struct_of, with_column
-from barnabas.connect.validators import one_of
+from barnabas.connect.validators import NonEmptyList, NonNull, UniqueList, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,8 +34,14 @@ class InsertHeader(Transform):
 
     config = (
         ConfigDef()
-        .define("header", Type.STRING, importance=Importance.HIGH, documentation="The name of the header.")
-        .define("value.literal", Type.STRING, importance=Importance.HIGH, documentation="The literal value of the header.")
+        .define("header", Type.STRING, importance=Importance.HIGH, validator=NonNull(), documentation="The name of the header.")
+        .define(
+            "value.literal",
+            Type.STRING,
+            importance=Importance.HIGH,
+            validator=NonNull(),
+            documentation="The literal value of the header.",
+        )
     )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -50,7 +56,11 @@ class DropHeaders(Transform):
     """Removes headers by name."""
 
     config = ConfigDef().define(
-        "headers", Type.LIST, importance=Importance.HIGH, documentation="The name of the headers to be removed."
+        "headers",
+        Type.LIST,
+        importance=Importance.HIGH,
+        validator=UniqueList(may_be_empty=False),
+        documentation="The name of the headers to be removed.",
     )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -67,8 +77,14 @@ class HeaderFrom(Transform):
 
     config = (
         ConfigDef()
-        .define("fields", Type.LIST, importance=Importance.HIGH, documentation="Field names whose values become headers.")
-        .define("headers", Type.LIST, importance=Importance.HIGH, documentation="Header names, in the order of the fields.")
+        .define(
+            "fields", Type.LIST, importance=Importance.HIGH, validator=NonEmptyList(),
+            documentation="Field names whose values become headers.",
+        )
+        .define(
+            "headers", Type.LIST, importance=Importance.HIGH, validator=NonEmptyList(),
+            documentation="Header names, in the order of the fields.",
+        )
         .define(
             "operation", Type.STRING, importance=Importance.HIGH, validator=one_of("move", "copy"),
             documentation="Whether the fields stay in the record: copy, or not: move.",

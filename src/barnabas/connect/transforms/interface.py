@@ -23,11 +23,13 @@ class Transform:
         config: the definitions of its keys.
         side: the column that it changes, `key` or `value`, for one with both variants.
         headers: writes the values of headers that it makes.
+        runs_code_of_users: whether making it runs code that a config names; then only a task makes it.
     """
 
     config: ClassVar[ConfigDef] = ConfigDef()
     side: ClassVar[str] = "value"
     headers: HeaderConverter = SIMPLE
+    runs_code_of_users: ClassVar[bool] = False
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Raises ConfigError, ConnectError for a config that cannot work."""

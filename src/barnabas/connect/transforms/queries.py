@@ -81,6 +81,8 @@ class Sql(Transform):
 class Python(Transform):
     """See the module."""
 
+    runs_code_of_users = True
+
     config = ConfigDef().define(
         "function", Type.STRING, importance=Importance.HIGH, documentation="A function over a batch, as module:name."
     )

@@ -39,6 +39,11 @@ class ProducerIds(Protocol):
         """Fetch producer ids; raises KafkaError if that fails."""
         ...
 
+    @property
+    def least(self) -> int:
+        """Records of promoted copies may have lower producer ids: no other owner of a transactional id begins with one."""
+        ...
+
     def take(self) -> int:
         """An available producer id; raises KafkaError if there is none."""
         ...
@@ -112,7 +117,10 @@ class TransactionCoordinator:
 
     def _make(self, partition: int, now: Now) -> TransactionShard:
         epoch = self._epoch_of(partition)
-        return TransactionShard(self._config, now, coordinator_epoch=epoch, take_id=self._ids.take, counts=self.counts)
+        ids = self._ids
+        return TransactionShard(
+            self._config, now, coordinator_epoch=epoch, take_id=ids.take, least_id=lambda: ids.least, counts=self.counts
+        )
 
     async def load(self, partition: int, ready: Callable[[], Awaitable[None]] | None = None) -> None:
         """This broker became leader of `partition`: read it after `ready` has returned, then serve its transactional ids."""

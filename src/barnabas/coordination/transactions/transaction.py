@@ -118,11 +118,12 @@ def is_exhausted(epoch: int) -> bool:
 # -- init -------------------------------------------------------------------------------------------------------------------
 
 
-def init(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, take_id: TakeId) -> Transaction:
+def init(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, take_id: TakeId, least_id: int = 0) -> Transaction:
     """Give the id to another owner. An open transaction must be ended before (`fence`).
 
     Args:
         expected: the requesting producer, if it had the id (KIP-360); else NOBODY.
+        least_id: an owner that did not have the id before gets no lower producer id.
 
     Raises:
         KafkaError: CONCURRENT_TRANSACTIONS while a transaction is being ended; PRODUCER_FENCED if another producer has got the
@@ -142,7 +143,7 @@ def init(before: Transaction, expected: Owner, timeout_ms: int, now_ms: int, tak
         # The client lost the response to an init or an end, and repeats the request.
         return _emptied(before, before.owner, before.last_producer_epoch, before.previous_producer_id, timeout_ms, now_ms)
     last = before.producer_epoch if is_known else NO_EPOCH
-    if is_exhausted(before.producer_epoch):
+    if is_exhausted(before.producer_epoch) or (not is_known and before.producer_id < least_id):
         return _emptied(before, Owner(take_id(), 0), last, before.producer_id, timeout_ms, now_ms)
     following = Owner(before.producer_id, before.producer_epoch + 1)
     return _emptied(before, following, last, NO_PRODUCER_ID, timeout_ms, now_ms)

@@ -67,16 +67,24 @@ class TransactionShard:
         coordinator_epoch: the leader epoch of the partition; each marker has it, so that brokers refuse the markers of a former
             coordinator.
         take_id: returns an unused producer id; raises KafkaError if there is none.
+        least_id: returns the least producer id that owners of a transactional id may begin with.
         counts: incremented with each end.
     """
 
     def __init__(
-        self, config: TransactionConfig, now: Now, *, coordinator_epoch: int, take_id: TakeId, counts: EndCounts | None = None
+        self,
+        config: TransactionConfig,
+        now: Now,
+        *,
+        coordinator_epoch: int,
+        take_id: TakeId,
+        least_id: TakeId = lambda: 0,
+        counts: EndCounts | None = None,
     ) -> None:
         self.coordinator_epoch = coordinator_epoch
         self.markers = MarkersDue()
         self._config = config
-        self._take_id = take_id
+        self._take_id, self._least_id = take_id, least_id
         self._counts = counts or EndCounts()
         self._transactions: dict[str, Transaction] = {}
         self._timers: Timers[tuple[_Due, str]] = Timers()
@@ -117,7 +125,7 @@ class TransactionShard:
                 return self._fence(before, now)
             after = rules.take_over(before, request.expected, timeout_ms, now.wall_ms, self._take_id)
             return self._write(after, Initialised(after.owner, Owner(before.producer_id, before.producer_epoch)))
-        after = rules.init(before, request.expected, timeout_ms, now.wall_ms, self._take_id)
+        after = rules.init(before, request.expected, timeout_ms, now.wall_ms, self._take_id, self._least_id())
         return self._write(after, Initialised(after.owner))
 
     def _check_init(self, request: InitRequest) -> int:

@@ -1,6 +1,7 @@
 """The process of one task: opens the task, and keeps it until the runner says otherwise, or is gone.
 
-It sends to the runner: `("started", None)`, `("settled", None)`, `("failed", reason)`. It gets `("stop", None)` and `("levels", levels)`.
+It sends to the runner: `("started", None)`, `("settled", None)`, `("failed", reason)`, `("hindered", reason or None)`.
+It gets `("stop", None)` and `("levels", levels)`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from barnabas.engine.jobs import Job, decode
 from barnabas.engine.reasons import one_line
 from barnabas.engine.rotating_log import RotatingLog
 from barnabas.engine.runner_unit import apply_levels
-from barnabas.engine.running_job import Work
+from barnabas.engine.running_job import Hindered, Work
 
 CONNECTORS = "barnabas.connect.runtime.opening"
 LOOK_S = 0.1
@@ -107,12 +108,16 @@ def _run(start: Start, pipe: Connection) -> int:
 
 def _watch(work: Work, pipe: Connection, stopping: threading.Event) -> int:
     """Tell the runner how the task does, until it ends."""
-    has_settled = False
+    has_settled, hindrance = False, None
     while not stopping.wait(LOOK_S):
         reason = work.failure()
         if reason is not None:
             _tell(pipe, "failed", reason)
             return 1
+        now = work.hindrance() if isinstance(work, Hindered) else None
+        if now != hindrance:
+            hindrance = now
+            _tell(pipe, "hindered", now)
         if work.has_settled() and not has_settled:
             has_settled = True
             _tell(pipe, "settled")

@@ -42,6 +42,7 @@ class TaskProcess:
         self._pipe: Connection | None = None
         self._heard: set[str] = set()
         self._reason: str | None = None
+        self._hindrance: str | None = None
         self._cancelled = False
 
     @property
@@ -86,6 +87,8 @@ class TaskProcess:
                 self._heard.add(what)
                 if what == "failed":
                     self._reason = value
+                elif what == "hindered":
+                    self._hindrance = value
         except (EOFError, OSError):
             self._pipe = None
             assert pipe is not None
@@ -107,6 +110,10 @@ class TaskProcess:
             return None
         with LOCK:
             return self._process.exitcode
+
+    def hindrance(self) -> str | None:
+        """Why the task waits while it runs."""
+        return self._hindrance
 
     def has_settled(self) -> bool:
         """Whether the task works."""

@@ -23,6 +23,10 @@ class ProducerIdBlock:
         self._ids: deque[int] = deque()
 
     @property
+    def least(self) -> int:
+        return self._least()
+
+    @property
     def has_one(self) -> bool:
         self._drop_low()
         return bool(self._ids)

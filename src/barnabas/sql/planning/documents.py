@@ -73,7 +73,7 @@ def _is_jsonb(cast: exp.Cast) -> bool:
 
 
 def canonical(text: str) -> str:
-    """The text of a document of jsonb, whose keys are in Postgres' order, so that equal documents have equal texts. Any other text stays."""
+    """The text of a document of jsonb with its keys in Postgres' order, so that equal documents have equal texts. Any other text stays."""
     try:
         found = json.loads(text, parse_float=Number, parse_int=Number, parse_constant=_refuse_constant)
         return _written(found)
@@ -289,9 +289,10 @@ def _give_records(node: Any, table: Any, *, is_set: bool) -> None:
     items: list[Any] = []
     for each in wanted:
         path = exp.Literal.string("/" + each.name.replace("~", "~0").replace("/", "~1"))
-        is_text = not (each.kind.expressions or str(each.kind.this.value) in ("JSON", "JSONB", "ARRAY", "STRUCT"))
+        kind: Any = each.args["kind"]
+        is_text = not (kind.expressions or str(kind.this.value) in ("JSON", "JSONB", "ARRAY", "STRUCT"))
         value = _call("json_extract_string" if is_text else "json_extract", row.copy(), path)
-        items.append(exp.alias_(exp.Cast(this=value, to=each.kind.copy()), each.name, quoted=True))
+        items.append(exp.alias_(exp.Cast(this=value, to=kind.copy()), each.name, quoted=True))
     source = _call("__json_items", node.expressions[0].copy()) if is_set else _json(node.expressions[0])
     inner = exp.Subquery(this=exp.select(exp.alias_(source, "e")), alias=exp.TableAlias(this=exp.to_identifier("x")))
     lateral = exp.Subquery(this=exp.select(*items).from_(inner), alias=exp.TableAlias(this=alias.this.copy()))

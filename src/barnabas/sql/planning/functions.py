@@ -40,22 +40,46 @@ def _made(node: Any, *, is_spark: bool) -> Any:
         made.meta.update(node.meta)  # the place in the statement, for errors
         made.meta.setdefault(WRITTEN, str(node.sql_name()).lower())
         return made
-    renamed = _renamed(node)
+    renamed = _renamed(node) or (None if is_spark else _of_postgres(node)) or _of_texts(node)
     if renamed is not None:
         return renamed
     match node:
         case exp.SHA2() | exp.SHA2Digest():
             return _digest(node)
-        case exp.SplitPart() if not is_spark:
-            return _call("__split_part", node.this, node.args["delimiter"], node.args["part_index"])
-        case exp.StrToTime() if not is_spark and node.meta.get(WRITTEN) == "to_timestamp":
-            return exp.cast(node.copy(), "timestamptz")
         case exp.ArrayAgg() | exp.GroupConcat() if isinstance(node.this, exp.Distinct) and len(node.this.expressions) == 1:
             return _in_order(node)
         case exp.Is() if isinstance(node.expression, exp.Null):
             return _null_row(node)
         case exp.Not() if isinstance(node.this, exp.Is) and isinstance(node.this.expression, exp.Null):
             return _row_without_nulls(node.this)
+        case exp.DayOfWeek():
+            return exp.Add(this=_call("dayofweek", exp.cast(node.this.copy(), "date")), expression=exp.convert(1))  # Sunday is 1
+        case exp.Anonymous():
+            return _anonymous(node)
+    return None
+
+
+def _of_postgres(node: Any) -> Any:
+    """Functions that mean something else in Spark."""
+    match node:
+        case exp.Sqrt():
+            return _call("__sqrt", node.this)
+        case exp.Ln():
+            return _call("__ln", node.this)
+        case exp.SplitPart():
+            return _call("__split_part", node.this, node.args["delimiter"], node.args["part_index"])
+        case exp.StrToTime() if node.meta.get(WRITTEN) == "to_timestamp":
+            return exp.cast(node.copy(), "timestamptz")
+        case exp.Substring() if not _is_simple_part(node) and not _has_pattern(node):
+            return _call("__part", *(each for each in (node.this, node.args.get("start"), node.args.get("length")) if each))
+        case exp.Cast():
+            return _cut(node)
+    return None
+
+
+def _of_texts(node: Any) -> Any:
+    """Functions and operators of texts and bytes."""
+    match node:
         case exp.Hex() if node.meta.get(WRITTEN) == "to_hex":
             return _call("__hex", node.this)
         case exp.Encode() | exp.Decode() if isinstance(node.args.get("charset"), exp.Literal):
@@ -64,36 +88,24 @@ def _made(node: Any, *, is_spark: bool) -> Any:
             return None if name is None else _call(name, node.this)
         case exp.Format() if isinstance(node.this, exp.Literal):
             return _formatted(node.this.name, node.expressions)
-        case exp.Substring() if isinstance(node.args.get("start"), exp.Literal) and node.args["start"].is_string:
+        case exp.Substring() if _has_pattern(node):
             return _part(node.this, node.args["start"].name)
-        case exp.Substring() if not is_spark and not _is_simple_part(node):
-            return _call("__part", *(each for each in (node.this, node.args.get("start"), node.args.get("length")) if each))
-        case exp.DayOfWeek():
-            return exp.Add(this=_call("dayofweek", exp.cast(node.this.copy(), "date")), expression=exp.convert(1))  # Sunday is 1
         case exp.Like() | exp.ILike() if not isinstance(node.parent, exp.Escape):
             return _escaped(node)
-        case exp.Cast() if not is_spark:
-            return _cut(node)
-        case exp.Anonymous():
-            return _anonymous(node)
     return None
+
+
+def _has_pattern(part: Any) -> bool:
+    """Whether the start of a substring is a pattern."""
+    start = part.args.get("start")
+    return isinstance(start, exp.Literal) and bool(start.is_string)
 
 
 def _renamed(node: Any) -> Any:
     """Functions that DuckDB has by another name, with the same arguments."""
     match node:
-        case exp.Cast() if isinstance(node.this, exp.IntDiv) and node.this.meta.get(WRITTEN) == "div":
-            return _call("__quotient", node.this.this, node.this.expression)  # sqlglot casts it to a decimal
         case exp.FirstValue() | exp.LastValue() if not isinstance(node.parent, (exp.Window, exp.IgnoreNulls, exp.RespectNulls)):
             return _call("first" if isinstance(node, exp.FirstValue) else "last", node.this)
-        case exp.IntDiv() if node.meta.get(WRITTEN) == "div":
-            return _call("__quotient", node.this, node.expression)
-        case exp.ArrayPosition() if node.args.get("zero_based"):
-            return _call("__position_from", node.this, node.expression, node.args["zero_based"])
-        case exp.ArrayDistinct():
-            return _call("__distinct", node.this)
-        case exp.ArrayRemove():
-            return _call("array_remove", node.this, node.expression)
         case exp.JustifyDays() | exp.JustifyHours() | exp.JustifyInterval() if isinstance(node.this, exp.Literal):
             node.set("this", exp.cast(node.this.copy(), "interval"))
         case exp.Cbrt():
@@ -102,12 +114,26 @@ def _renamed(node: Any) -> Any:
             return _call("__similar", node.this, node.expression)
         case exp.ToNumber():
             return _call("__to_number", node.this)
-        case exp.StringToArray() if node.expression is not None:
-            return _call("__split", node.this, node.expression, *([node.args["null"]] if node.args.get("null") else []))
         case exp.Anonymous() if str(node.this).lower() == "make_date" and len(node.expressions) == 3:
             return _call("__make_date", *node.expressions)
         case exp.Concat() | exp.ConcatWs():
             _show_arguments(node)
+    return _of_arrays(node)
+
+
+def _of_arrays(node: Any) -> Any:
+    """Functions of arrays, and the division `div`."""
+    match node:
+        case exp.Cast() if isinstance(node.this, exp.IntDiv) and node.meta.get(WRITTEN) == "div":
+            return _call("__quotient", node.this.this, node.this.expression)  # sqlglot casts it to a decimal
+        case exp.ArrayPosition() if node.args.get("zero_based"):
+            return _call("__position_from", node.this, node.expression, node.args["zero_based"])
+        case exp.ArrayDistinct():
+            return _call("__distinct", node.this)
+        case exp.ArrayRemove():
+            return _call("array_remove", node.this, node.expression)
+        case exp.StringToArray() if node.expression is not None:
+            return _call("__split", node.this, node.expression, *([node.args["null"]] if node.args.get("null") else []))
     return None
 
 

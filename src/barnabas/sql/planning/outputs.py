@@ -25,6 +25,7 @@ _NAMES: dict[type[exp.Expression], str] = {
     exp.StrPosition: "position",
     exp.AtTimeZone: "timezone",
     exp.Tuple: "row",
+    exp.Interval: "interval",
     exp.Unhex: "bytea",
 }
 
@@ -100,20 +101,12 @@ def name_of(item: Any) -> str:
         case exp.Alias() | exp.Column():
             return str(item.output_name)
         case exp.Cast():
-            inner = _innermost(item)
-            name = UNNAMED if isinstance(inner, (exp.Boolean, exp.Case, exp.Interval)) else name_of(inner)
-            return name if name != UNNAMED else _word(item.to)
-        case exp.Interval():
-            return "interval"
-        case exp.Trim():
-            return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(item.args.get("position") or ""), "btrim")
+            return _name_of_cast(item)
         case exp.Paren() | exp.Window() | exp.Filter() | exp.WithinGroup() | exp.Bracket() | exp.IgnoreNulls():
             return name_of(item.this)
         case exp.Subquery():
             selects = item.this.selects if isinstance(item.this, exp.Query) else []
             return name_of(selects[0]) if selects else UNNAMED
-        case exp.Extract():
-            return str(item.meta.get(WRITTEN, "extract"))
         case exp.Dot() if isinstance(item.expression, exp.Identifier):
             return str(item.expression.name)
         case exp.Dot():
@@ -121,6 +114,8 @@ def name_of(item: Any) -> str:
         case exp.Anonymous():
             is_own = str(item.this).startswith(CALL)
             return str(item.meta.get(WRITTEN, "") if is_own else item.this).lower()
+    if isinstance(item, exp.Trim):
+        return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(item.args.get("position") or ""), "btrim")
     if item.meta.get(WRITTEN):
         return str(item.meta[WRITTEN])
     if type(item) in _NAMES:
@@ -130,11 +125,13 @@ def name_of(item: Any) -> str:
     return UNNAMED
 
 
-def _innermost(cast: Any) -> Any:
-    """The expression within casts of casts."""
-    while isinstance(cast, (exp.Cast, exp.Paren)):
-        cast = cast.this
-    return cast
+def _name_of_cast(cast: Any) -> str:
+    """The name of what is cast, or else of the outer type."""
+    inner = cast
+    while isinstance(inner, (exp.Cast, exp.Paren)):
+        inner = inner.this
+    name = UNNAMED if isinstance(inner, (exp.Boolean, exp.Case, exp.Interval)) else name_of(inner)
+    return name if name != UNNAMED else _word(cast.to)
 
 
 _WORDS = {

@@ -42,7 +42,7 @@ class _Kinds:
 
     def of(self, node: Any) -> pa.DataType | None:
         match node:
-            case exp.Paren():
+            case exp.Paren() | exp.Neg() | exp.Order() | exp.Filter():
                 return self.of(node.this)
             case exp.Cast():
                 try:
@@ -58,19 +58,19 @@ class _Kinds:
             case exp.ArrayAgg():
                 inner = self.of(node.this)
                 return pa.list_(pa.null() if inner is None else inner)
-            case exp.Order() | exp.Filter():
-                return self.of(node.this)
-            case exp.Neg():
-                return self.of(node.this)
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
                 return self._wider(self.of(node.this), self.of(node.expression))
-            case exp.Literal() if node.is_string:
-                return pa.string()
-            case exp.Literal() if node.name.isdigit():
-                return pa.int32() if int(node.name) < _MOST_INT else pa.int64()
             case exp.Literal():
-                return pa.decimal128(38, 9)
+                return self._of_literal(node)
         return None
+
+    @staticmethod
+    def _of_literal(node: Any) -> pa.DataType:
+        if node.is_string:
+            return pa.string()
+        if node.name.isdigit():
+            return pa.int32() if int(node.name) < _MOST_INT else pa.int64()
+        return pa.decimal128(38, 9)
 
     @staticmethod
     def _wider(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | None:
@@ -89,6 +89,33 @@ class _Kinds:
 
 
 def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
+    found = _of_arrays(node, kinds)
+    if found is None and not is_spark:
+        found = _of_postgres(node, kinds)
+    if found is not None:
+        return found
+    match node:
+        case exp.Sub() if _is_time(node.this, kinds) and _is_time(node.expression, kinds):
+            return _call("to_microseconds", exp.Sub(this=_micros(node.this), expression=_micros(node.expression)))
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
+            return _text_beside_number(node, kinds)
+        case exp.Cast():
+            return _cast(node, kinds)
+        case exp.Sum() if _is_interval(node.this, kinds):
+            return _sum_of_intervals(node.this)
+        case exp.Substring() if kinds.of(node.this) == pa.binary():
+            return _call("__bytes_part", *(each for each in (node.this, node.args.get("start"), node.args.get("length")) if each))
+        case exp.Length() if kinds.of(node.this) == pa.binary():
+            return _call("octet_length", node.this)
+        case exp.Hex() if kinds.of(node.this) in (pa.int32(), pa.int16()) and node.meta.get(WRITTEN) == "to_hex":
+            return _call("__hex32", node.this)
+        case exp.Dot() if isinstance(node.expression, exp.Identifier):
+            return _field(node)
+    return None
+
+
+def _of_arrays(node: Any, kinds: _Kinds) -> Any:
+    """Functions and operators of arrays."""
     match node:
         case exp.DPipe():
             return _joined(node.this, node.expression, kinds)
@@ -96,36 +123,26 @@ def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
             return _joined(node.this, node.expressions[0], kinds)
         case exp.Anonymous() if str(node.this).lower() == "array_cat" and len(node.expressions) == 2:
             return _joined(node.expressions[0], node.expressions[1], kinds)
-        case exp.Sub() if _is_time(node.this, kinds) and _is_time(node.expression, kinds):
-            return _call("to_microseconds", exp.Sub(this=_micros(node.this), expression=_micros(node.expression)))
-        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod() if _text_beside_number(node, kinds) is not None:
-            return _text_beside_number(node, kinds)
-        case exp.Cast():
-            return _cast(node, kinds)
-        case exp.Sum() if _is_interval(node.this, kinds):
-            return _sum_of_intervals(node.this)
-        case exp.Round() if not is_spark and node.args.get("decimals") is None and _is_real(node.this, kinds):
-            return _call("round_even", node.this, exp.convert(0))
-        case exp.Substring() if kinds.of(node.this) == pa.binary():
-            return _call("__bytes_part", *(each for each in (node.this, node.args.get("start"), node.args.get("length")) if each))
-        case exp.Hex() if kinds.of(node.this) in (pa.int32(), pa.int16()) and node.meta.get(WRITTEN) == "to_hex":
-            return _call("__hex32", node.this)
         case exp.ArraySize() if isinstance(node.expression, exp.Literal):
             return _length(node, kinds)
         case exp.Anonymous() if str(node.this).lower() == "cardinality" and (kinds.depth(node.expressions[0]) or 1) > 1:
             return _call("len", _flat(node.expressions[0], kinds))
-        case exp.Sum() | exp.Filter() | exp.Window() if not is_spark and _is_sum_of_bigints(node, kinds):
+    return None
+
+
+def _of_postgres(node: Any, kinds: _Kinds) -> Any:
+    """Functions that mean something else in Spark: rounding, sums, and arrays of arrays."""
+    match node:
+        case exp.Round() if node.args.get("decimals") is None and _is_real(node.this, kinds):
+            return _call("round_even", node.this, exp.convert(0))
+        case exp.Sum() | exp.Filter() | exp.Window() if _is_sum_of_bigints(node, kinds):
             return exp.cast(node.copy(), "decimal(38, 0)")
-        case exp.Length() if kinds.of(node.this) == pa.binary():
-            return _call("octet_length", node.this)
-        case exp.Dot() if isinstance(node.expression, exp.Identifier):
-            return _field(node)
-        case exp.Bracket() if not is_spark and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Neg):
+        case exp.Bracket() if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Neg):
             return exp.Null()  # arrays begin at 1
-        case exp.Unnest() if not is_spark and len(node.expressions) == 1:
+        case exp.Unnest() if len(node.expressions) == 1:
             flat = _flat(node.expressions[0], kinds)
             return None if flat is None else _with_argument(node, "expressions", [flat])
-        case exp.Explode() if not is_spark:
+        case exp.Explode():
             flat = _flat(node.this, kinds)
             return None if flat is None else _with_argument(node, "this", flat)
     return None

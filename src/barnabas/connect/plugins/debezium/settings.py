@@ -17,6 +17,7 @@ from barnabas.connect.validators import NonEmptyString, Range, ValidList, one_of
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 FORMAT = "barnabas.format"
+REST_S = 0.05  # between two batches of a stream that has no more: a batch of many changes costs little more than one of a few
 
 
 class Patterns(NamedTuple):

@@ -25,6 +25,7 @@ OLD, NEW, DELETES = "target", "source", "__deletes"
 CODECS = {"none": "UNCOMPRESSED", "snappy": "SNAPPY", "gzip": "GZIP", "zstd": "ZSTD", "lz4": "LZ4_RAW"}
 _AWAY = ("Generic", "timed out", "error sending request", "Too Many Requests", "SlowDown", "503")
 _DENIED = ("403", "Forbidden", "AccessDenied", "SignatureDoesNotMatch", "InvalidAccessKeyId", "credential", "Unauthenticated")
+_FULL = "os error 28"  # the disk is full: the library says it like an error of a store
 
 
 class Delta:
@@ -137,7 +138,7 @@ def told(verb: str, url: str) -> Iterator[None]:
         raise Overtaken(_line(error)) from None
     except Exception as error:  # noqa: BLE001 - the library raises errors of storage and of types as Exception alone
         text = _line(error)
-        is_denied = any(each in text for each in _DENIED)
+        is_denied = _FULL in text or any(each in text for each in _DENIED)
         if not is_denied and any(each in text for each in _AWAY):
             raise RetriableError(f"cannot {verb} the table {url}: {text}") from None
         raise ConnectError(f"cannot {verb} the table {url}: {text}") from None

@@ -16,6 +16,7 @@ TIME, DATA = "io.debezium.time.", "io.debezium.data."
 DAY_0 = datetime.date(1970, 1, 1)
 EPOCH = datetime.datetime.combine(DAY_0, datetime.time())  # without a zone, as the values are
 ZERO_DATES = ("0000-00-00", "0000-00-00 00:00:00")  # the library has no other form for them; the binary log has null
+WHOLE_SECONDS = len("2020-01-01T00:00:00")
 MICROSECOND = datetime.timedelta(microseconds=1)
 _NUMBERS = re.compile(r"\((\d+)(?:,(\d+))?\)")
 
@@ -85,8 +86,8 @@ def _datetime(digits: int, is_connect: bool) -> Form:
     return Form(pa.int64(), lambda value: (value - EPOCH) // MICROSECOND, f"{TIME}MicroTimestamp")
 
 
-def _timestamp(_digits: int, _is_connect: bool) -> Form:
-    return Form(pa.string(), _zoned, f"{TIME}ZonedTimestamp")
+def _timestamp(digits: int, _is_connect: bool) -> Form:
+    return Form(pa.string(), lambda value: _zoned(value, digits), f"{TIME}ZonedTimestamp")
 
 
 def _time(_digits: int, is_connect: bool) -> Form:
@@ -100,9 +101,9 @@ _TIMES: Mapping[str, Callable[[int, bool], Form]] = {
 }  # fmt: skip
 
 
-def _zoned(value: datetime.datetime) -> str:
-    text = value.isoformat()
-    return f"{text.rstrip('0') if '.' in text else text}Z"
+def _zoned(value: datetime.datetime, digits: int) -> str:
+    """In ISO 8601, with all digits of the column behind the second."""
+    return f"{value.isoformat(timespec='microseconds')[: WHOLE_SECONDS + (digits + 1 if digits else 0)]}Z"
 
 
 def _text(value: Any) -> str:

@@ -5,12 +5,14 @@ The server's catalog has the tables as they are now, which says nothing about ch
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pymysqlreplication.constants import FIELD_TYPE
 
+NOTHING = datetime.timedelta()
 BINARY = ("binary", None)  # names of a character set of bytes
 _INTEGERS: Mapping[int, str] = {
     FIELD_TYPE.TINY: "tinyint", FIELD_TYPE.SHORT: "smallint", FIELD_TYPE.INT24: "mediumint", FIELD_TYPE.LONG: "int",
@@ -73,6 +75,20 @@ def declared(column: Any) -> str:
     if kind == FIELD_TYPE.BIT:
         return f"bit({column.bits})"
     return _OTHERS.get(kind, "text")
+
+
+def times_of(columns: Sequence[Any]) -> frozenset[str]:
+    """The names of columns of the log whose values `right_time` mends."""
+    return frozenset(each.name for each in columns if each.type == FIELD_TYPE.TIME2 and each.fsp)
+
+
+def right_time(value: Any) -> Any:
+    """A time of the log as it is: the library reads -(seconds + 1 - fraction) for -(seconds + fraction)."""
+    if value is None or value >= NOTHING or not value.microseconds:
+        return value
+    second = datetime.timedelta(seconds=1)
+    behind = -value // second + 1  # the next whole second
+    return -((behind - 1) * second + (behind * second + value))
 
 
 def truncated(statement: str, database: str) -> tuple[str, str] | None:

@@ -19,11 +19,12 @@ from pymysqlreplication.row_event import DeleteRowsEvent, TableMapEvent, UpdateR
 from barnabas.connect.api import Batch, Config, Offset, Source
 from barnabas.connect.plugins.debezium.envelope import READ, TRUNCATE
 from barnabas.connect.plugins.debezium.heartbeats import Heartbeats
+from barnabas.connect.plugins.debezium.settings import REST_S
 from barnabas.connect.plugins.debezium.unsupported import unsupported
 from barnabas.connect.plugins.mysql_capture.events import Event, Row, records_of
 from barnabas.connect.plugins.mysql_capture.log_batches import LogBatches
 from barnabas.connect.plugins.mysql_capture.log_reader import LogReader
-from barnabas.connect.plugins.mysql_capture.logged import table_of, truncated
+from barnabas.connect.plugins.mysql_capture.logged import right_time, table_of, times_of, truncated
 from barnabas.connect.plugins.mysql_capture.server import Server, shape_of, translated
 from barnabas.connect.plugins.mysql_capture.settings import KEYS, Settings, settings_of
 
@@ -66,18 +67,25 @@ class MysqlCapture(Source):
     ) -> Iterator[Batch]:  # fmt: skip
         batches = LogBatches(settings, offset, lambda table: shape_of(table, settings))
         with translated(settings, "does not send its binary log"), closing(LogReader(settings, offset)) as reader:
-            size = 0
+            size, taken_s = 0, 0.0
             for event in reader:
                 if self._closed.is_set():
                     return
                 _receive(batches, event, reader.place, settings, server)
                 size += event.event_size
                 is_full = batches.rows >= ROWS or size >= BYTES
-                if batches.rows and (is_full or not (batches.is_open or reader.has_more())):
+                if batches.rows and (is_full or (not batches.is_open and self._is_last(reader, taken_s))):
                     yield from batches.take(partition, _now_us())
-                    size = 0
+                    size, taken_s = 0, time.monotonic()
                 if beats.is_due() and not batches.rows:
                     yield beats.beat(batches.offset(), partition)
+
+    def _is_last(self, reader: LogReader, taken_s: float) -> bool:
+        """Whether no more has come, and no more comes within the rest after the last batch."""
+        if reader.has_more():
+            return False
+        rest_s = taken_s + REST_S - time.monotonic()
+        return rest_s <= 0 or self._closed.wait(rest_s) or not reader.has_more()
 
 
 def _receive(batches: LogBatches, event: Any, place: tuple[str, int], settings: Settings, server: Server) -> None:
@@ -87,8 +95,8 @@ def _receive(batches: LogBatches, event: Any, place: tuple[str, int], settings: 
         case WriteRowsEvent() | UpdateRowsEvent() | DeleteRowsEvent() if not batches.is_captured(event.table_id):
             batches.skip(len(event.rows))
         case WriteRowsEvent() | UpdateRowsEvent() | DeleteRowsEvent():
-            names = [each.name for each in event.columns]
-            changes = [_change(each, names, is_delete=isinstance(event, DeleteRowsEvent)) for each in event.rows]
+            names, times = [each.name for each in event.columns], times_of(event.columns)
+            changes = [_change(each, names, times, is_delete=isinstance(event, DeleteRowsEvent)) for each in event.rows]
             batches.rows_changed(event.table_id, changes, _at(event, place))
         case XidEvent():
             batches.ended(place)
@@ -116,10 +124,20 @@ def _text(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode("utf-8", "replace")
 
 
-def _change(row: Mapping[str, Any], names: Sequence[str], *, is_delete: bool) -> tuple[Row | None, Row | None]:
+def _change(
+    row: Mapping[str, Any], names: Sequence[str], times: frozenset[str], *, is_delete: bool
+) -> tuple[Row | None, Row | None]:  # fmt: skip
+    """The rows before and after of a change.
+
+    Args:
+        times: columns whose values the library reads wrongly.
+    """
+
     def of(values: Mapping[str, Any] | None, sources: Mapping[str, str] | None) -> Row | None:
         if values is None:
             return None
+        if times:
+            values = {name: right_time(value) if name in times else value for name, value in values.items()}
         if sources and EMPTY_SET in sources.values():  # the library gives None for it, as for a null
             return tuple("" if sources.get(name) == EMPTY_SET else values[name] for name in names)
         return tuple(values[name] for name in names)

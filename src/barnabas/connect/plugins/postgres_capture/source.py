@@ -19,6 +19,7 @@ from typing import Any
 from barnabas.connect.api import Batch, Config, Offset, Source
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.debezium.heartbeats import Heartbeats
+from barnabas.connect.plugins.debezium.settings import REST_S
 from barnabas.connect.plugins.postgres_capture.catalog import Catalog
 from barnabas.connect.plugins.postgres_capture.cells import load_kernels
 from barnabas.connect.plugins.postgres_capture.settings import KEYS, Settings, errors_of, settings_of
@@ -129,10 +130,11 @@ class PostgresCapture(Source):
         transactions = SlotBatches(settings, offset, lambda relation: shape_of(relation, catalog, settings))
         with closing(self._started(settings, catalog, offset["lsn"])) as stream:
             self._stream_now, self._confirmed_s = stream, time.monotonic()
-            waiting = Messages()
+            waiting, taken_s = Messages(), 0.0
             while not self._closed.is_set():
                 is_idle = stream.receive(waiting, ROWS, BYTES)
                 if not is_idle or waiting.is_whole:
+                    taken_s = time.monotonic()
                     yield from self._given(transactions.batches(waiting.payloads, waiting.lsns, partition, _now_us()))
                     waiting.clear()
                 if is_idle and not waiting.payloads and not transactions.is_open:
@@ -141,6 +143,7 @@ class PostgresCapture(Source):
                 if not waiting.payloads and beats.is_due():
                     yield from self._given([beats.beat(transactions.offset(), partition)])
                 if is_idle:
+                    self._closed.wait(taken_s + REST_S - time.monotonic())
                     stream.wait(WAIT_S)
 
     def _confirm(self, stream: Stream, lsn: int) -> None:

@@ -149,7 +149,7 @@ def _filled(template: str, arguments: Sequence[Any]) -> Any:
 def _cast(node: exp.Cast, find: FindOid) -> None:
     word = _word(node.to)
     if word in _PLAIN:
-        if node.to.args.get("nested"):
+        if node.to.args.get("nested") or (word in ("CHAR", "BPCHAR") and node.to.expressions):
             return
         if word == "OID" and node.this.meta.get(_IS_PROCEDURE):
             _put(node, _filled(_PROCEDURE, [node.this]), "oid")

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 from unittest import mock
 
 from msgspec.structs import replace
 
 from barnabas.mirror import partition_copy
-from barnabas.mirror.groups import GroupOffsets, Partition
+from barnabas.mirror.groups import Committed, GroupOffsets, Partition
 from barnabas.mirror.partition_copy import NO_EPOCH, PartitionCopy
 from barnabas.mirror.status import PartitionStatus
 from barnabas.protocol.records.batch_header import read_header
@@ -61,12 +62,12 @@ def promoting_before_the_end() -> Iterator[None]:
 def with_offsets_past_the_copy() -> Iterator[None]:
     """The offsets of groups are copied as they are."""
 
-    def due(
-        self: GroupOffsets, group: str, theirs: Mapping[Partition, int], ends: Mapping[Partition, int]
-    ) -> dict[Partition, int]:
-        return {each: offset for each, offset in theirs.items() if offset >= 0 and each in ends}
+    due = GroupOffsets.due
 
-    with mock.patch.object(GroupOffsets, "due", due):
+    def unclamped(self: GroupOffsets, group: str, theirs: Mapping[Partition, Committed], ends: Mapping[Partition, int]) -> Any:
+        return due(self, group, theirs, {each: max(end, theirs[each].offset) for each, end in ends.items() if each in theirs})
+
+    with mock.patch.object(GroupOffsets, "due", unclamped):
         yield
 
 
