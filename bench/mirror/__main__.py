@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = parser_of("bench.mirror", __doc__)
     parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS), help="only these parts")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # a network namespace must be removed
     absent: dict[str, str] = {}
     command = report.command_of("bench.mirror", arguments)
     amounts = QUICK if options.quick else FULL
