@@ -195,3 +195,14 @@ def test_records_of_this_cluster_are_not_copied_back() -> None:
 def test_a_prefix_is_the_beginning_of_a_topic_s_name(prefix: str) -> None:
     with pytest.raises(KafkaError, match=r"cluster\.link\.prefix"):
         check_link({"bootstrap.servers": "h:1", "cluster.link.prefix": prefix})
+
+
+def test_a_cluster_with_a_link_has_producer_ids_of_its_own() -> None:
+    image = MetadataImage("a cluster")
+    linked = image.apply(MetadataDelta(configs={(ResourceType.LINK, "l"): {"bootstrap.servers": "x:1"}}))
+    other = MetadataImage("another").apply(MetadataDelta(configs={(ResourceType.LINK, "l"): {"bootstrap.servers": "x:1"}}))
+    assert image.producer_id_end == 0
+    assert linked.producer_id_end % 2**40 == 0
+    assert 2**40 <= linked.producer_id_end < 2**61
+    assert other.producer_id_end != linked.producer_id_end
+    assert linked.apply(MetadataDelta(configs={(ResourceType.LINK, "l"): {}})).producer_id_end == linked.producer_id_end

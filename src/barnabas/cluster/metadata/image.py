@@ -19,6 +19,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
+from zlib import crc32
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -34,6 +35,7 @@ OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC = "__consumer_offsets", "_
 COORDINATED_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC})
 INTERNAL_TOPICS = COORDINATED_TOPICS | {AUDIT_TOPIC}  # consumers that subscribe to all topics skip these
 EMPTY: Mapping[str, str] = MappingProxyType({})
+RANGE_BITS, RANGES_OF_CLUSTERS = 40, 1 << 20  # of producer ids of clusters with mirror links; 2^63 is the end
 
 
 Resource = tuple[ResourceType, str]  # for a broker: its id as text, or ALL_BROKERS
@@ -161,7 +163,7 @@ class MetadataImage(Struct, frozen=True):
         default_factory=dict
     )  # topic id -> brokers that may still have logs of the deleted topic
     declared: Mapping[Kind, Declarations] = field(default_factory=dict)
-    producer_id_end: int = 0  # records of topics that were copies of another cluster have lower producer ids
+    producer_id_end: int = 0  # no lower producer id is given out: records that were copied from another cluster may have it
 
     def topic(self, name: str) -> Topic | None:
         return self.topics.get(name)
@@ -227,8 +229,9 @@ class MetadataImage(Struct, frozen=True):
                 changed.pop(resource, None)
             changed.update(configs)
             changes["configs"] = changed
-            ends = [int(settings[MIRROR_PRODUCER_ID_END]) for settings in configs.values() if MIRROR_PRODUCER_ID_END in settings]
-            changes["producer_id_end"] = max(self.producer_id_end, *ends) if ends else self.producer_id_end
+            changes["producer_id_end"] = max(
+                self.producer_id_end, *_producer_id_ends(configs, delta.cluster_id or self.cluster_id)
+            )
         if delta.deletions:
             waiting = {topic_id: left for topic_id, left in delta.deletions.items() if left}
             changes["deletions"] = {t: left for t, left in self.deletions.items() if t not in delta.deletions} | waiting
@@ -281,3 +284,15 @@ def _discard(collisions: dict[str, tuple[str, ...]], name: str) -> None:
     left = tuple(other for other in collisions.pop(plain, ()) if other != name)
     if left:
         collisions[plain] = left
+
+
+def _producer_id_ends(configs: Mapping[Resource, Mapping[str, str]], cluster_id: str) -> list[int]:
+    """The producer ids below which none is given out because of these settings.
+
+    A cluster with a mirror link has a range of ids of its own, long before the first promotion. Ids of producers here must not meet those of
+    the source, which may begin at 0 too. Ids of the source that are known at a promotion are left out in any case.
+    """
+    ends = [int(settings[MIRROR_PRODUCER_ID_END]) for settings in configs.values() if MIRROR_PRODUCER_ID_END in settings]
+    if any(kind is ResourceType.LINK for kind, _ in configs):
+        ends.append((1 + crc32(cluster_id.encode()) % RANGES_OF_CLUSTERS) << RANGE_BITS)
+    return [0, *ends]
