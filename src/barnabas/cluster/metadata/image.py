@@ -289,8 +289,8 @@ def _discard(collisions: dict[str, tuple[str, ...]], name: str) -> None:
 def _producer_id_ends(configs: Mapping[Resource, Mapping[str, str]], cluster_id: str) -> list[int]:
     """The producer ids below which none is given out because of these settings.
 
-    A cluster with a mirror link has a range of ids of its own, long before the first promotion. Ids of producers here must not meet those of
-    the source, which may begin at 0 too. Ids of the source that are known at a promotion are left out in any case.
+    A cluster with a mirror link has a range of ids of its own, long before the first promotion. Ids of producers here must not meet those
+    of the source, which may begin at 0 too. Ids of the source that are known at a promotion are left out in any case.
     """
     ends = [int(settings[MIRROR_PRODUCER_ID_END]) for settings in configs.values() if MIRROR_PRODUCER_ID_END in settings]
     if any(kind is ResourceType.LINK for kind, _ in configs):
