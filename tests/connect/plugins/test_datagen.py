@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from barnabas.connect.catalog import find
 from barnabas.connect.plugins.datagen.source import Datagen
 from barnabas.connect.plugins.datagen.templates import TEMPLATES
 from barnabas.connect.runtime.source_offsets import records_of
@@ -57,7 +56,3 @@ def test_tasks_make_records_of_their_own() -> None:
         assert batch is not None
         made.append(batch.rows)
     assert made[0] != made[1]
-
-
-def test_confluents_sink_to_s3_is_the_sink_of_files() -> None:
-    assert find("io.confluent.connect.s3.S3SinkConnector").name == "barnabas.FileSink"
