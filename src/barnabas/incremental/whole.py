@@ -14,6 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from barnabas.functions.duck import Known
+from barnabas.incremental import natives
 from barnabas.incremental.interface import DELETED, KEY, ROW, FlowError, Size
 from barnabas.incremental.plan import Input, OnTime, Plan, quoted
 
@@ -50,6 +51,7 @@ class WholeFlow:
     def __init__(self, plan: Plan, setup: Sequence[str] = ()) -> None:
         self.plan, self.position = plan, -1
         self._connection = duckdb.connect()
+        natives.register(self._connection)
         for statement in setup:
             self._connection.execute(statement)
         Known(self._connection).learn(plan.functions)
