@@ -21,9 +21,11 @@ def test_a_link_is_measured() -> None:
     results = {each.case: each for each in cases.measure(1, FEW, absent, ["copying", "many"])}
     assert absent == {}
     assert {"rate", "first", "cpu", "memory", "lag50", "lag99", "many", "many_cpu", "idle"} <= results.keys()
-    assert all(results[case].figures[cases.OURS][0] > 0 for case in ("rate", "first", "lag50", "lag99", "many"))
-    least = [value for case in ("cpu", "idle", "many_cpu") for values in results[case].figures.values() for value in values]
-    assert min(least) >= 0  # so few records may take less than a tick of the clock
+    assert all(results[case].figures[cases.OURS][0] > 0 for case in ("first", "lag50", "lag99", "many"))
+    least = [
+        value for case in ("rate", "cpu", "idle", "many_cpu") for values in results[case].figures.values() for value in values
+    ]
+    assert min(least) >= 0  # so few records may be there at the first look
 
 
 def test_the_section_has_the_figures_and_names_a_copier_that_was_not_measured() -> None:
