@@ -11,6 +11,7 @@ from unittest import mock
 
 from msgspec.structs import replace
 
+from barnabas.cluster.metadata import image
 from barnabas.mirror.partition_copy import NO_EPOCH, PartitionCopy
 from barnabas.mirror.status import PartitionStatus
 from barnabas.storage.log.appender import LogAppender
@@ -49,11 +50,11 @@ def promoting_before_the_end() -> Iterator[None]:
 
 @contextmanager
 def with_ids_of_copied_producers() -> Iterator[None]:
-    """A copy tells that it has no producer ids, so producers get ids that its batches have."""
+    """A copy tells that it has no producer ids, and its cluster has no range of ids of its own: producers get ids that its batches have."""
     status = PartitionCopy.status
 
     def without_ids(self: PartitionCopy, now_ms: int) -> PartitionStatus:
         return replace(status(self, now_ms), producer_id_end=0)
 
-    with mock.patch.object(PartitionCopy, "status", without_ids):
+    with mock.patch.object(PartitionCopy, "status", without_ids), mock.patch.object(image, "_producer_id_ends", return_value=[0]):
         yield
