@@ -25,7 +25,7 @@ pytestmark = [
 FIRST = """
 CREATE TABLE sales (shop text, amount bigint);
 INSERT INTO sales VALUES ('Rome', 5), ('Oslo', 7), ('Rome', 1);
-CREATE MATERIALIZED VIEW totals AS SELECT shop, count(*) AS n, sum(amount) AS amount FROM sales GROUP BY shop;
+CREATE MATERIALIZED VIEW totals AS SELECT shop, count(*) AS n, sum(amount)::bigint AS amount FROM sales GROUP BY shop;
 SELECT * FROM totals ORDER BY shop;
 """
 SECOND = """
