@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from barnabas.cli.broker_connections import Brokers
-from barnabas.cli.errors import Failure, code_name
+from barnabas.cli.errors import Failure
 from barnabas.cli.resources import Change, Operation, alter_settings
 from barnabas.cli.wire import Wire
 from barnabas.config.mirror_settings import (
@@ -19,7 +19,7 @@ from barnabas.config.mirror_settings import (
     MIRROR_SOURCE_TOPIC_ID,
     OF_LINK,
 )
-from barnabas.error_codes import ErrorCode
+from barnabas.error_codes import ErrorCode, code_name
 from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, LinkTimes, PartitionStatus, decode_link, decode_partition
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.client import operations
 from barnabas.client.errors import ClientError
 from barnabas.client.plans import Call
-from barnabas.config.mirror_settings import MIRROR_LINK, MIRROR_STATE
+from barnabas.config.mirror_settings import MIRROR_LINK, MIRROR_STATE, OF_FAILBACK
+from barnabas.error_codes import code_name
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.groups import WITHOUT_OFFSETS, Committed, GroupOffsets, Partition, summary
-from barnabas.mirror.partition_copy import OF_FAILBACK
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -114,7 +114,7 @@ class GroupSync:
         answer = await client.request(Call(request, broker_id, LAST_VERSION_WITH_NAMES, 8))
         for group in answer.groups:
             if group.error_code:
-                reason = f"the source answers {ErrorCode(group.error_code).name}"
+                reason = f"the source answers {code_name(group.error_code)}"
                 self._left_out["groups", reason].add(group.group_id)
                 continue
             found[group.group_id] = {

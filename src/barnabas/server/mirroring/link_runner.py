@@ -16,9 +16,10 @@ from zlib import crc32
 from barnabas.client import operations
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.errors import ClientError, UnsupportedRequest
+from barnabas.config.mirror_settings import OF_FAILBACK
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.fetch_times import Counters, summed
-from barnabas.mirror.partition_copy import OF_FAILBACK, PartitionCopy
+from barnabas.mirror.partition_copy import PartitionCopy
 from barnabas.mirror.rate_limit import RateLimit
 from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, LinkTimes, PartitionStatus, encode
 from barnabas.mirror.topics import ANOTHER_ID, DELETED, id_text
@@ -243,7 +244,7 @@ class LinkRunner:
         for partition, copy in self._copies.items():
             topic = self._client.cluster.topics.get(copy.source_topic)
             was_deleted, copy.is_source_deleted = copy.is_source_deleted, False
-            if copy.state in OF_FAILBACK and not copy.has_compared:
+            if copy.state in OF_FAILBACK and not copy.divergence.is_known:
                 copy.reason = ""  # the controller looks whether it is a copy of the topic here
             elif topic is None:
                 error = absent.get(copy.source_topic, ErrorCode.NONE)
