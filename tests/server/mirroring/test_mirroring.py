@@ -304,6 +304,17 @@ def committed_with_text(servers: str, group: str, topic: str) -> tuple[int, str]
     return found.offset, found.metadata.rstrip("\0")  # librdkafka sends the end of its string too
 
 
+def test_a_promotion_copies_the_offsets_of_groups_a_last_time(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "last")
+    write(theirs, "last", map(str, range(10)))
+    create_link(ours, theirs, topics="last", sync_group_offsets_interval_seconds="3600")
+    wait_until(lambda: ends(ours, "last") == {0: 10}, within_s=30)
+    commit(theirs, "late", "last", 7)
+    promote(ours, ["last"])
+    assert committed(ours, "late", "last") == 7
+
+
 def test_a_group_that_is_deleted_in_the_source_stays(source: Broker, target: Broker) -> None:
     theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders")
