@@ -72,7 +72,7 @@ class LinkStatus(Struct, frozen=True):
         refused: topics that cannot be copied, with the reason.
         not_followed: other things that cannot be copied, such as ACLs, with the reason.
         times: of its fetchers.
-        group_rounds: how often it has copied the offsets of its groups; -1 if it copies none.
+        group_rounds: how often it has copied the offsets of all its groups; -1 if it copies none.
     """
 
     error: str = ""

@@ -207,8 +207,7 @@ class LinkRunner:
             if self.link.is_paused:
                 continue
             try:
-                await self._groups.sync(self._client)
-                self._group_rounds += 1
+                self._group_rounds += await self._groups.sync(self._client)
             except UnsupportedRequest as error:  # before Kafka 3.0
                 logger.warning("event=mirror-groups-not-copied link=%s error=%r", self.link.name, str(error))
                 self._group_rounds = -1
