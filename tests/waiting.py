@@ -45,3 +45,29 @@ async def asked_until(
         assert time.monotonic() < deadline, f"{what}; the last one: {answer}"
         await asyncio.sleep(LOOK_AGAIN_S)
     return answer
+
+
+def wait_while(
+    found: Callable[[], object],
+    what: str = "it did not end",
+    *,
+    within_s: float = WITHIN_S,
+    look_again_s: float = LOOK_AGAIN_S,
+) -> None:
+    """Wait until `found` finds nothing any more, such as a reason that holds something back; the last one is told with `what`."""
+    deadline = time.monotonic() + within_s
+    while last := found():
+        assert time.monotonic() < deadline, f"{what} within {within_s:g} s: {last}"
+        time.sleep(look_again_s)
+
+
+def wait_through(work: Callable[[], Answer], *errors: type[Exception], within_s: float = WITHIN_S) -> Answer:
+    """Repeat `work` until it raises none of these errors; the last one is raised where it was in vain."""
+    deadline = time.monotonic() + within_s
+    while True:
+        try:
+            return work()
+        except errors:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(LOOK_AGAIN_S)

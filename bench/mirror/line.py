@@ -1,8 +1,7 @@
 """A line with a delay and a rate between this machine's network and a namespace of its own, with real TCP at both ends.
 
-It has two TUN devices, one here and one in the namespace. A process carries packets from one to the other: it keeps each packet until the
-line is free and the delay is over. It drops packets that would wait longer than `MOST_QUEUED_S` for the line, as a router does. So windows,
-buffers and congestion control of TCP behave as on a real line. Kernels without the queueing discipline `netem` can do this too.
+It has two TUN devices, one here and one in the namespace. `tests/carrier.py` carries packets from one to the other: it keeps each packet
+until the line is free and the delay is over.
 
 It needs root and the program `ip`.
 """
@@ -10,18 +9,13 @@ It needs root and the program `ip`.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
-import select
-import struct
 import subprocess
-import sys
-import time
-from collections import deque
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from tests import carrier
 
 from barnabas.testing.children import Child
 from bench.peers.peer import PeerUnavailable
@@ -29,10 +23,6 @@ from bench.peers.process import program
 from bench.servers import SOURCE
 
 PACKET_BYTES = 9_000  # jumbo frames: a Python program carries 14,000 packets/s for 1 Gbit/s
-MOST_QUEUED_S = 0.2
-PACKETS_AT_ONCE = 64
-TUN = Path("/dev/net/tun")
-_SET_INTERFACE, _IS_TUN_WITHOUT_HEADER = 0x400454CA, 0x1001  # TUNSETIFF; IFF_TUN | IFF_NO_PI
 LONG_QUEUE = 10_000  # packets that the device keeps for the program
 
 
@@ -55,8 +45,8 @@ class Line:
     def __enter__(self) -> Self:
         """Raises PeerUnavailable."""
         program("ip", "iproute2")
-        if os.geteuid() or not TUN.exists():
-            raise PeerUnavailable(f"a line with a delay needs root and {TUN}")
+        if os.geteuid() or not carrier.TUN.exists():
+            raise PeerUnavailable(f"a line with a delay needs root and {carrier.TUN}")
         try:
             self._build()
         except BaseException as error:
@@ -70,20 +60,20 @@ class Line:
         near, far = self._devices
         _ip("netns", "add", self.namespace)
         self._stack.callback(_ip, "netns", "del", self.namespace)
-        carrier: Child[str] = Child(
-            [sys.executable, "-m", "bench.mirror.line", near, far],
+        process: Child[str] = Child(
+            carrier.command(0, near, far),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             cwd=SOURCE.parent,
             env={**os.environ, "PYTHONPATH": str(SOURCE)},
         )
-        self._stack.callback(_end, carrier)
-        assert carrier.stdin is not None
-        assert carrier.stdout is not None
-        self._orders = carrier.stdin
-        if not carrier.stdout.readline():
-            raise PeerUnavailable(f"a line with a delay: the program at {TUN} ended")
+        self._stack.callback(_end, process)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._orders = process.stdin
+        if process.stdout.readline() != carrier.READY:
+            raise PeerUnavailable(f"a line with a delay: the program at {carrier.TUN} ended")
         _ip("link", "set", far, "netns", self.namespace)
         for words, device, ours, theirs in (((), near, self.near, self.far), (("-n", self.namespace), far, self.far, self.near)):
             _ip(*words, "addr", "add", ours, "peer", theirs, "dev", device)
@@ -92,7 +82,7 @@ class Line:
 
     def set(self, round_trip_s: float, bytes_per_s: float) -> None:
         """Let packets from now on take half of the round trip, and pass at this rate in each direction; 0 for no limit."""
-        self._orders.write(f"{round_trip_s / 2} {bytes_per_s}\n")
+        self._orders.write(carrier.order(delay_s=round_trip_s / 2, bytes_per_s=bytes_per_s))
         self._orders.flush()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -110,60 +100,3 @@ def _end(process: Child[str]) -> None:
         if pipe is not None:
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()
-
-
-class _Direction:
-    """Packets on their way to a device."""
-
-    def __init__(self, device: int) -> None:
-        self._device = device
-        self._free_at = 0.0  # the line
-        self._under_way: deque[tuple[float, bytes]] = deque()  # with the moment when it arrives
-
-    def take(self, packet: bytes, now: float, delay_s: float, bytes_per_s: float) -> None:
-        begins = max(now, self._free_at)
-        if begins - now > MOST_QUEUED_S:
-            return
-        self._free_at = begins + (len(packet) / bytes_per_s if bytes_per_s else 0.0)
-        self._under_way.append((self._free_at + delay_s, packet))
-
-    def deliver(self, now: float) -> float:
-        """Deliver what has arrived; returns the seconds until the next packet does, or a long time."""
-        while self._under_way:
-            at, packet = self._under_way[0]
-            if at > now:
-                return at - now
-            self._under_way.popleft()
-            with contextlib.suppress(OSError):  # the device is down, or has no room: the packet is lost
-                os.write(self._device, packet)
-        return 1.0
-
-
-def _carry(names: list[str]) -> None:
-    devices = []
-    for name in names:
-        device = os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
-        fcntl.ioctl(device, _SET_INTERFACE, struct.pack("16sH22x", name.encode(), _IS_TUN_WITHOUT_HEADER))
-        devices.append(device)
-    ways = {devices[0]: _Direction(devices[1]), devices[1]: _Direction(devices[0])}
-    print("ready", flush=True)
-    delay_s = bytes_per_s = 0.0
-    while True:
-        now = time.perf_counter()
-        pause_s = min(way.deliver(now) for way in ways.values())
-        ready, _, _ = select.select([*devices, sys.stdin.fileno()], [], [], pause_s)
-        now = time.perf_counter()
-        for each in ready:
-            if each == sys.stdin.fileno():
-                words = sys.stdin.readline().split()
-                if not words:
-                    return
-                delay_s, bytes_per_s = map(float, words)
-                continue
-            with contextlib.suppress(BlockingIOError):
-                for _ in range(PACKETS_AT_ONCE):
-                    ways[each].take(os.read(each, PACKET_BYTES + 100), now, delay_s, bytes_per_s)
-
-
-if __name__ == "__main__":
-    _carry(sys.argv[1:])

@@ -10,8 +10,10 @@ import time
 import pytest
 from bench.mirror import __main__ as cases
 from bench.mirror import page
-from bench.mirror.line import TUN, Line
+from bench.mirror.line import Line
 from bench.storage.result import Result
+
+from tests.carrier import TUN
 
 FEW = cases.Amounts({cases.OURS: 20_000}, lag_s=0.5, idle_s=0.1, partitions=10, batches=2)
 

@@ -154,6 +154,11 @@ def test_a_source_that_requires_certificates(command: Command, source: Broker, t
     }
     create(command, target, source.listeners["SSL"], properties(tmp_path, **settings))
     wait_copied(command, target)
+    shown = command("mirror", "describe", "eu", "--json", "-b", target.bootstrap_servers).json
+    settings = {row["name"]: row["value"] for row in shown}
+    assert settings["security.protocol"] == "SSL"
+    assert settings["ssl.keystore.key"] is None  # it is never told
+    assert "PRIVATE KEY" not in target.log
 
 
 def test_a_certificate_that_is_missing_or_a_stranger_s_is_told(

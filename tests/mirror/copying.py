@@ -137,6 +137,11 @@ class Pair:
                  if theirs.get(at) != ours.get(at)]  # fmt: skip
         return found
 
+    def lose(self, offset: int) -> None:
+        """The source loses its records from an offset on, as in an unclean election."""
+        self.source.log.truncator.truncate_to(offset)
+        self.source.high_watermark = offset
+
     def restart_source(self) -> None:
         """Another broker leads the source, in the next epoch, with the same log."""
         self.source = LeaderPartition(self.source.log, leader_id=3, leader_epoch=self.source.leader_epoch + 1)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,13 +10,6 @@ from msgspec.structs import replace
 from barnabas.errors import ErrorCode
 from barnabas.mirror.partition_copy import SourceAnswer, Step
 from tests.mirror.copying import NOW_MS, Pair
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Pair]:
-    made = Pair(tmp_path)
-    yield made
-    made.close()
 
 
 def go_on_until(pair: Pair, state: str) -> None:
@@ -167,8 +157,7 @@ def test_a_stopped_copy_can_be_cut_too(pair: Pair) -> None:
     pair.write(b"a")
     pair.write(b"b")
     pair.rounds()
-    pair.source.log.truncator.truncate_to(1)
-    pair.source.high_watermark = 1
+    pair.lose(1)
     pair.write(b"other")
     pair.restart_copy()
     assert pair.round() is Step.STOP

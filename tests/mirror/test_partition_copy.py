@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,13 +16,6 @@ from barnabas.mirror.source_batches import pieces
 from barnabas.protocol.records.batch import build_batch
 from barnabas.storage.markers import marker_batch
 from tests.mirror.copying import NOW_MS, Pair
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Pair]:
-    made = Pair(tmp_path)
-    yield made
-    made.close()
 
 
 def test_batches_are_copied_byte_for_byte_at_their_offsets(pair: Pair) -> None:
@@ -203,8 +195,7 @@ def test_a_transaction_with_records_past_the_start_stays_open(pair: Pair) -> Non
 def test_a_source_with_other_records_stops_the_copy(pair: Pair) -> None:
     pair.write(b"a", b"b")
     pair.rounds()
-    pair.source.log.truncator.truncate_to(0)
-    pair.source.high_watermark = 0
+    pair.lose(0)
     pair.write(b"x", b"y")
     pair.restart_copy()
     assert pair.round() is Step.STOP
@@ -227,8 +218,7 @@ def test_a_compacted_source_with_a_batch_of_another_producer_stops_the_copy(tmp_
 
     write(1)
     pair.rounds()
-    pair.source.log.truncator.truncate_to(0)
-    pair.source.high_watermark = 0
+    pair.lose(0)
     write(2)
     pair.restart_copy()
     assert pair.round() is Step.STOP
@@ -240,8 +230,7 @@ def test_a_source_that_ends_before_the_copy_stops_it(pair: Pair) -> None:
     pair.write(b"a")
     pair.write(b"b")
     pair.rounds()
-    pair.source.log.truncator.truncate_to(1)
-    pair.source.high_watermark = 1
+    pair.lose(1)
     assert pair.round() is Step.STOP
     assert pair.copy.reason.startswith("the source ends at 1, before the copy")
 

@@ -7,7 +7,6 @@ give a record up on their own: unsent records wait for the broker.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -28,6 +27,7 @@ from barnabas.protocol.messages.alter_replica_log_dirs import (
 )
 from barnabas.testing import Broker
 from tests.server.wire import Line
+from tests.spans import keep_rate
 from tests.torture.ledger import Fleeting, Ledger, TopicState
 from tests.torture.topics import TRIMMED, Promise, TortureTopic
 from tests.torture.values import ORIGIN_HEADER, Origin, is_tombstone, key_of, value_of
@@ -154,7 +154,7 @@ class Committer:
         try:
             self.consumer.commit(offsets=[TopicPartition("synced", 0, tried + 1)], asynchronous=False)
         except KafkaException:
-            time.sleep(TURN_S)  # the broker is down, and may or may not have the commit
+            keep_rate(TURN_S)  # the broker is down, and may or may not have the commit
         else:
             self._ledger.commits[GROUP] = tried + 1, tried + 1
 
@@ -184,7 +184,7 @@ class Trimmer:
                 place = TopicPartition(TRIMMED, index, target)
                 next(iter(self._admin.delete_records([place], request_timeout=REQUEST_S).values())).result()
                 self._ledger.trims[index] = target, target
-        time.sleep(TURN_S)
+        keep_rate(TURN_S)
 
 
 class Churner:
@@ -202,7 +202,7 @@ class Churner:
         name = f"fleeting-{self._rng.randrange(FLEETING_TOPICS)}"
         before = self._ledger.fleeting[name]
         if before.state is TopicState.UNKNOWN:
-            time.sleep(TURN_S)  # until the checker knows the state
+            keep_rate(TURN_S)  # until the checker knows the state
             return
         self._set(name, replace(before, state=TopicState.UNKNOWN))
         with suppress(KafkaException, TimeoutError):
@@ -248,7 +248,7 @@ class Mover:
         partition = self._rng.randrange(topic.partitions)
         with suppress(OSError, EOFError):  # the broker is down, and may or may not have the request
             self._move(topic.name, partition, folder)
-        time.sleep(MOVE_PAUSE_S)
+        keep_rate(MOVE_PAUSE_S)
 
     def _move(self, topic: str, partition: int, folder: Path) -> None:
         before = self._ledger.homes.get((topic, partition), set(self._broker.data_dirs))

@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import Broker
 from barnabas.testing.broker import BrokerFailed
+from tests.spans import go_on_for, until_random_moment
 from tests.torture.check import Broken, Checker
 from tests.torture.doctor import beyond_a_start, left_by_a_stop
 from tests.torture.ledger import Ledger
@@ -132,7 +133,7 @@ def _round(
     number: int, moment: Moment, plan: Plan, rng: random.Random, broker: Broker, load: Load, ledger: Ledger, checker: Checker
 ) -> Round:
     before, read = ledger.acknowledged, checker.records_read
-    time.sleep(rng.uniform(0.2, 1.0) * plan.seconds)
+    until_random_moment(rng, plan.seconds, least_s=0.2 * plan.seconds)
     hit = wait_for(moment, broker.data_dirs, plan.patience_s)
     _end(moment, rng, broker)
     load.freeze()
@@ -162,7 +163,7 @@ def _end(moment: Moment, rng: random.Random, broker: Broker) -> None:
         return
     if moment is Moment.STOP and broker.pid is not None:
         os.kill(broker.pid, signal.SIGTERM)
-        time.sleep(rng.uniform(*STOP_KILL_S))
+        until_random_moment(rng, STOP_KILL_S[1], least_s=STOP_KILL_S[0])
     broker.kill()
 
 
@@ -179,7 +180,7 @@ def _start_and_kill(broker: Broker, rng: random.Random) -> None:
 
 
 def _kill_soon(broker: Broker, delay_s: float) -> None:
-    time.sleep(delay_s)
+    go_on_for(delay_s)
     pid = broker.pid
     if pid is not None:
         with suppress(ProcessLookupError):

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.carrier import HeldPackets, carry, order
 from tests.torture.check import Broken
 from tests.torture.mirroring.__main__ import main
-from tests.torture.mirroring.distance import HeldPackets, carry
 from tests.torture.mirroring.groups import demand_within
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,15 +48,27 @@ def test_the_long_way_delays_loses_and_keeps_the_order() -> None:
     assert 650 < len(got) < 750
 
 
+def test_a_line_has_a_rate_and_a_short_queue() -> None:
+    held = HeldPackets(random.Random(1))
+    held.set(1.0, 0.0, 1000.0)
+    for number in range(10):
+        held.take(b"%d" % number * 100, 10.0)  # 0.1 s of the line each; the fourth would wait for 0.3 s
+    assert list(held.due(11.09)) == []
+    assert [packet[:1] for packet in held.due(11.11)] == [b"0"]
+    assert [packet[:1] for packet in held.due(20.0)] == [b"1", b"2"]
+    assert held.wait_s(20.0) is None
+
+
 def test_packets_pass_by_the_commands() -> None:
     """A pair of sockets that keep the bounds of packets stands for the device."""
     device, far_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     reading, writing = os.pipe()
-    thread = threading.Thread(target=carry, args=(device.fileno(), reading, HeldPackets(random.Random(1))))
+    device.setblocking(False)
+    thread = threading.Thread(target=carry, args=({device.fileno(): device.fileno()}, reading, random.Random(1)))
     thread.start()
     with device, far_end:
         far_end.settimeout(30)
-        os.write(writing, b"1 0\n2 0.0\n")
+        os.write(writing, (order(delay_s=0.001) + order(delay_s=0.002)).encode())
         sent = [b"%d" % number for number in range(50)]
         for packet in sent:
             far_end.send(packet)

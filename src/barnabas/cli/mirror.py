@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from barnabas.cli.mirror_requests import LinkView
     from barnabas.mirror.status import PartitionStatus
 
+Command = Callable[..., Any]
 LINKS = {"name": "LINK", "source": "FROM", "topics": "TOPICS", "copies": "COPIES", "lag": "LAG", "state": "STATE"}
 COPIES = {"topic": "TOPIC", "partition": "PARTITION", "state": "STATE", "end": "END", "source_end": "SOURCE END",
           "lag": "LAG", "bytes": "BYTES", "behind": "BEHIND", "reason": "REASON"}  # fmt: skip
@@ -38,6 +41,32 @@ MEANINGS = {
     "idle": "the copies had everything",
 }
 UNKNOWN = "?"
+
+
+def wait_option(default_s: float, what: str) -> Callable[[Command], Command]:
+    """Give a command --wait."""
+    return click.option("--wait", "wait_s", type=TIMEOUT, default=default_s, show_default=True, metavar="SECONDS", help=what)
+
+
+def topic_options(all_help: str) -> Callable[[Command], Command]:
+    """Give a command a link, and topics or --all. It is called with `topics`, which are empty for --all."""
+
+    def add(function: Command) -> Command:
+        @functools.wraps(function)
+        def command(*, topics: tuple[str, ...], everything: bool, **options: Any) -> Any:
+            if bool(topics) == everything:
+                raise click.UsageError("name topics, or give --all")
+            return function(topics=topics, **options)
+
+        for option in (
+            click.option("--all", "everything", is_flag=True, help=all_help),
+            click.argument("topics", nargs=-1, metavar="[TOPIC]..."),
+            click.argument("name", metavar="LINK"),
+        ):
+            command = option(command)
+        return command
+
+    return add
 
 
 @click.group(context_settings=HELP_OPTIONS)
@@ -185,6 +214,9 @@ def _show_status(output: Output, found: LinkView) -> None:
         {**dict.fromkeys(COPIES, ""), "topic": topic, "state": "refused", "reason": reason}
         for topic, reason in sorted(found.refused.items())
     ]
+    if output.as_json:
+        blank = {**dict.fromkeys(COPIES, ""), "state": "not_followed"}
+        rows += [{**blank, "not_followed": what, "reason": reason} for what, reason in sorted(found.not_followed.items())]
     output.table(rows, COPIES, empty="no copies yet")
     if output.as_json:
         return
@@ -300,17 +332,12 @@ def _set_paused(connection: Connection, name: str, *, paused: bool) -> None:
 
 
 @mirror.command("promote")
-@click.argument("name", metavar="LINK")
-@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
-@click.option("--all", "everything", is_flag=True, help="All copies of the link.")
+@topic_options("All copies of the link.")
 @click.option("--now", is_flag=True, help="Do not wait for the records that the source still has, as when the source is lost.")
-@click.option("--wait", "wait_s", type=TIMEOUT, default=60.0, show_default=True, metavar="SECONDS",
-              help="Seconds to wait until the copies have everything.")  # fmt: skip
+@wait_option(60.0, "Seconds to wait until the copies have everything.")
 @connection_options
 @output_option
-def promote(
-    connection: Connection, output: Output, name: str, topics: tuple[str, ...], everything: bool, now: bool, wait_s: float
-) -> None:
+def promote(connection: Connection, output: Output, name: str, topics: tuple[str, ...], now: bool, wait_s: float) -> None:
     """Make copies writable: they take the rest from the source, abort open transactions, and leave the link for good.
 
     Stop the writers of the source first: the copy does not get records that are written there later.
@@ -318,8 +345,6 @@ def promote(
     from barnabas.cli.broker_connections import Brokers
     from barnabas.cli.mirror_requests import GROUPS_LATE, promote_copies, view
 
-    if bool(topics) == everything:
-        raise click.UsageError("name topics, or give --all")
     with Brokers(connection) as brokers:
         copies = view(brokers, name).topics
         unknown = sorted(set(topics) - set(copies))
@@ -362,8 +387,7 @@ def _missing_row(each: PartitionStatus) -> dict[str, Any]:
 @click.option("--quiet", "quiet_s", type=TIMEOUT, default=6.0, show_default=True, metavar="SECONDS",
               help="Promote after no record has come to the source for so long; offsets of groups follow in that time.")  # fmt: skip
 @click.option("--even-if-written", is_flag=True, help="Promote although the source is written to; later records stay there.")
-@click.option("--wait", "wait_s", type=TIMEOUT, default=3600.0, show_default=True, metavar="SECONDS",
-              help="Seconds to wait for each step.")  # fmt: skip
+@wait_option(3600.0, "Seconds to wait for each step.")
 @connection_options
 @output_option
 def migrate(
@@ -391,19 +415,12 @@ def migrate(
 
 
 @mirror.command("failback")
-@click.argument("name", metavar="LINK")
-@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
-@click.option(
-    "--all", "everything", is_flag=True, help="All topics that the link's patterns match and that were promoted in its source."
-)
+@topic_options("All topics that the link's patterns match and that were promoted in its source.")
 @click.option("--dry-run", is_flag=True, help="Only print what the source does not have.")
-@click.option("--wait", "wait_s", type=TIMEOUT, default=60.0, show_default=True, metavar="SECONDS",
-              help="Seconds to wait for each step.")  # fmt: skip
+@wait_option(60.0, "Seconds to wait for each step.")
 @connection_options
 @output_option
-def failback(
-    connection: Connection, output: Output, name: str, topics: tuple[str, ...], everything: bool, dry_run: bool, wait_s: float
-) -> None:
+def failback(connection: Connection, output: Output, name: str, topics: tuple[str, ...], dry_run: bool, wait_s: float) -> None:
     """Make topics of an old site copies of the site that took over: save and cut off what that site does not have, then follow it.
 
     Run it on the old site, with a link whose source is the site where the topics were promoted. The records that are cut off are saved in
@@ -411,11 +428,9 @@ def failback(
     """
     from barnabas.cli.mirror_failback import Failback
 
-    if bool(topics) == everything:
-        raise click.UsageError("name topics, or give --all")
     with Failback(connection, name, wait_s, lambda line: None if output.as_json else click.echo(line)) as run:
         wanted = list(dict.fromkeys(topics)) if topics else run.candidates()
-        wanted = run.inspect(wanted, only_promoted=everything)
+        wanted = run.inspect(wanted, only_promoted=not topics)
         if not wanted:
             raise Failure(f"mirror link {name} has no topics to fail back")
         if dry_run:

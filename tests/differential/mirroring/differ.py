@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,7 +12,8 @@ from barnabas.errors import KafkaError
 from tests.differential.mirroring.compare import demand_equal
 from tests.differential.mirroring.dumps import dump
 from tests.differential.mirroring.load import COMPACTED, Ledger
-from tests.differential.mirroring.stored import READINGS, PartitionLog, Unequal, in_folder, on_wire
+from tests.differential.mirroring.stored import CLEANED_S, PartitionLog, Unequal, in_folder, on_wire
+from tests.waiting import wait_through, wait_while
 
 Partition = tuple[str, int]
 CAUGHT_UP_S, LOOK_AGAIN_S = 60.0, 0.05
@@ -81,14 +81,11 @@ class Differ:
     def _compare_folder(self, folder: Path, original: PartitionLog, *, compacted: bool) -> int:
         """Compare the files with what the leader of the source gave. While the cleaner replaces a segment, no file may have its records
         for a moment; so a compacted log is read again before it counts as different."""
-        for reading in range(READINGS if compacted else 1):
-            try:
-                return demand_equal(original, self._part_of(in_folder(folder), original), compacted=compacted)
-            except Unequal:
-                if not compacted or reading == READINGS - 1:
-                    raise
-                time.sleep(LOOK_AGAIN_S)
-        raise AssertionError("there is a last reading")
+
+        def compare() -> int:
+            return demand_equal(original, self._part_of(in_folder(folder), original), compacted=compacted)
+
+        return wait_through(compare, Unequal, within_s=CLEANED_S) if compacted else compare()
 
     def compare_dumps(self, partitions: Sequence[Partition], bounds: Mapping[Partition, tuple[int, int]]) -> None:
         """Compare the output of Kafka's dump tool for all files; the brokers must have stopped.
@@ -131,10 +128,7 @@ class Differ:
 
     def wait_until_caught_up(self, partitions: Sequence[Partition]) -> None:
         """Raises AssertionError."""
-        deadline = time.monotonic() + CAUGHT_UP_S
-        while lag := self._lag(partitions):
-            assert time.monotonic() < deadline, f"the copies do not catch up: {lag}"
-            time.sleep(LOOK_AGAIN_S)
+        wait_while(lambda: self._lag(partitions), "the copies do not catch up", within_s=CAUGHT_UP_S, look_again_s=LOOK_AGAIN_S)
 
     def _lag(self, partitions: Sequence[Partition]) -> str:
         """A partition whose copy has not everything, or the reason why that is not known; "" if there is none."""

@@ -18,10 +18,9 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from barnabas.client.blocking import BlockingClient
-from barnabas.client.errors import ClientError
 from barnabas.client.results import EARLIEST, LATEST, NewTopic
-from barnabas.errors import KafkaError as BrokerError
 from tests.differential.mirroring.stored import PartitionLog, Unequal
+from tests.spans import keep_rate
 
 PLAIN, COMPACTED, TRANSACTIONS = "plain", "compacted", "transactions"
 SETTINGS: dict[str, dict[str, str]] = {
@@ -211,7 +210,7 @@ class Load:
                 producer.poll(0)
                 if self._must_rest():
                     break
-                time.sleep(self._pause_s)
+                keep_rate(self._pause_s)
             self._flush(producer)
 
     def _produce(self, producer: Producer, rng: random.Random, topic: str, value: bytes) -> None:
@@ -249,7 +248,7 @@ class Load:
                 is_usable = error.args[0].txn_requires_abort() and self._abort(producer, values)
             if not is_usable:  # another producer ends the transaction of the one before, whose end may not be known
                 producer = self._transactional(f"t-{number}", rng)
-            time.sleep(self._pause_s)
+            keep_rate(self._pause_s)
 
     def _abort(self, producer: Producer, values: list[bytes]) -> bool:
         """Returns whether the producer can go on."""
@@ -278,7 +277,7 @@ class Load:
             self._produce(producer, rng, topic, value)
             if rng.random() < 0.2:
                 producer.flush(ANSWER_S)  # several batches in one transaction
-                time.sleep(self._pause_s)
+                keep_rate(self._pause_s)
         if rng.random() < 0.6:
             producer.commit_transaction(ANSWER_S)
             self.ledger.committed |= set(values)
@@ -286,15 +285,3 @@ class Load:
             producer.flush(ANSWER_S)
             producer.abort_transaction(ANSWER_S)
             self.ledger.aborted |= set(values)
-
-
-def wait_until_answered(work: Callable[[], None], within_s: float) -> None:
-    """Repeat `work` while the cluster does not answer."""
-    deadline = time.monotonic() + within_s
-    while True:
-        try:
-            return work()
-        except (ClientError, BrokerError):
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)

@@ -5,7 +5,6 @@ A leader epoch is a cluster's own, so it is kept beside the bytes, which have ze
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -15,9 +14,10 @@ from barnabas.client.results import EARLIEST, LATEST
 from barnabas.protocol.records.batch import BatchHeader, split_batches
 from barnabas.protocol.records.batch_header import CRC_START
 from barnabas.protocol.records.crc import crc32c
+from tests.waiting import wait_through
 
 EPOCH_BYTES = slice(12, 16)
-READINGS, PAUSE_S = 40, 0.05  # of a folder in which the cleaner replaces segments at the same time
+CLEANED_S = 5.0  # the cleaner replaces the segments of a folder in less
 
 
 class Unequal(AssertionError):
@@ -88,15 +88,12 @@ def in_folder(folder: Path) -> PartitionLog:
     Raises:
         Unequal: batches overlap for longer than the cleaner needs to replace segments, or a checksum is wrong.
     """
-    for reading in range(READINGS):
-        try:
-            found = [batch for path in sorted(folder.glob("*.log")) for batch in split(str(path), path.read_bytes())]
-            batches = in_order(str(folder), found)
-            break
-        except (FileNotFoundError, Unequal):
-            if reading == READINGS - 1:
-                raise
-            time.sleep(PAUSE_S)
+
+    def read() -> tuple[list[Stored], dict[int, Stored]]:
+        found = [batch for path in sorted(folder.glob("*.log")) for batch in split(str(path), path.read_bytes())]
+        return found, in_order(str(folder), found)
+
+    found, batches = wait_through(read, FileNotFoundError, Unequal, within_s=CLEANED_S)
     return PartitionLog(str(folder), min(batches, default=0), found[-1].header.next_offset if found else 0, batches)
 
 

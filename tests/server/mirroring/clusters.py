@@ -80,6 +80,12 @@ def ends(servers: str, topic: str) -> dict[int, int]:
         return {partition: offset.offset for (_, partition), offset in offsets.items()}
 
 
+def leaders(servers: str, topic: str = "orders") -> dict[int, int]:
+    """The leader of each partition."""
+    with BlockingClient.to(servers) as client:
+        return {each.index: each.leader for each in client.topics_by_name([topic])[topic].partitions.values()}
+
+
 def wait_equal(source: str, target: str, topic: str) -> None:
     """Wait until the copy has everything, and compare it batch by batch."""
     wanted = ends(source, topic)

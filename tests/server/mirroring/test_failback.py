@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
@@ -28,18 +26,6 @@ from tests.server.mirroring.clusters import (
 from tests.waiting import wait_until
 
 
-@pytest.fixture
-def old() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
-
-
-@pytest.fixture
-def other() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
-
-
 def values(servers: str, topic: str, *, committed_only: bool = True) -> list[tuple[int, bytes | None, dict[str, bytes]]]:
     """Partition, value and headers of each record."""
     level = "read_committed" if committed_only else "read_uncommitted"
@@ -61,18 +47,18 @@ def values(servers: str, topic: str, *, committed_only: bool = True) -> list[tup
     return found
 
 
-def test_the_old_site_follows_after_what_it_has_alone_was_saved(old: Broker, other: Broker) -> None:
-    theirs, ours = old.bootstrap_servers, other.bootstrap_servers
+def test_the_old_site_follows_after_what_it_has_alone_was_saved(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders", 2)
     write(theirs, "orders", (str(number) for number in range(200)))
     create_link(ours, theirs)
     wait_equal(theirs, ours, "orders")
     copied = ends(ours, "orders")
     commit(theirs, "billing", "orders", copied[0])
-    old.kill()
+    source.kill()
     promote(ours, ["orders"], now=True)
     write(ours, "orders", (f"over-{number}" for number in range(100)))
-    old.start()
+    source.start()
     write(theirs, "orders", (f"late-{number}" for number in range(50)))  # writers of the old site that nobody stopped
     commit(theirs, "stray", "orders", ends(theirs, "orders")[0])
     late = ends(theirs, "orders")
@@ -92,9 +78,9 @@ def test_the_old_site_follows_after_what_it_has_alone_was_saved(old: Broker, oth
         write(theirs, "orders", ["refused"])
 
 
-def test_a_cycle_over_both_sites_ends_in_equal_logs(old: Broker, other: Broker) -> None:
+def test_a_cycle_over_both_sites_ends_in_equal_logs(source: Broker, target: Broker) -> None:
     """Transactions and idempotent producers on the way there, on the way back, and there again."""
-    first, second = old.bootstrap_servers, other.bootstrap_servers
+    first, second = source.bootstrap_servers, target.bootstrap_servers
     create(first, "orders")
     write_in_transaction(first, "orders", "kept", commit=True)
     hanging = open_transaction(first, "orders", "hanging")
@@ -123,8 +109,8 @@ def test_a_cycle_over_both_sites_ends_in_equal_logs(old: Broker, other: Broker) 
     assert batches(first, "orders") == batches(second, "orders")
 
 
-def test_nothing_changes_at_a_dry_run(old: Broker, other: Broker) -> None:
-    theirs, ours = old.bootstrap_servers, other.bootstrap_servers
+def test_nothing_changes_at_a_dry_run(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders")
     write(theirs, "orders", ["a"])
     create_link(ours, theirs)
@@ -142,8 +128,8 @@ def test_nothing_changes_at_a_dry_run(old: Broker, other: Broker) -> None:
     assert ends(theirs, "orders") == {0: 4}
 
 
-def test_a_topic_that_was_not_copied_from_here_is_refused(old: Broker, other: Broker) -> None:
-    theirs, ours = old.bootstrap_servers, other.bootstrap_servers
+def test_a_topic_that_was_not_copied_from_here_is_refused(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders")
     create(ours, "orders")
     write(theirs, "orders", ["a"])
@@ -160,8 +146,8 @@ def test_a_topic_that_was_not_copied_from_here_is_refused(old: Broker, other: Br
     assert ends(theirs, "orders") == {0: 2}
 
 
-def test_an_interrupted_failback_goes_on(old: Broker, other: Broker) -> None:
-    theirs, ours = old.bootstrap_servers, other.bootstrap_servers
+def test_an_interrupted_failback_goes_on(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders")
     write(theirs, "orders", map(str, range(20)))
     create_link(ours, theirs)
@@ -175,8 +161,8 @@ def test_an_interrupted_failback_goes_on(old: Broker, other: Broker) -> None:
     with Failback(Connection(theirs), "back", 30, print) as run:
         parts = run.compare(run.inspect(["orders"], only_promoted=False))
         run.save(parts)
-    old.kill()
-    old.start()
+    source.kill()
+    source.start()
     (part,) = failback(theirs, ["orders"])
     assert (part.records, part.saved_in) == (30, parts[0].saved_in)
     assert ends(theirs, part.saved_in) == {0: 30}  # saved once

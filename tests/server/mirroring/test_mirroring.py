@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -38,18 +37,6 @@ from tests.server.mirroring.clusters import (
     write_in_transaction,
 )
 from tests.waiting import wait_until
-
-
-@pytest.fixture
-def source() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
-
-
-@pytest.fixture
-def target() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
 
 
 def delete(servers: str, name: str) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -23,18 +21,6 @@ from tests.waiting import wait_until
 ORDER = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
 OTHER = '{"type": "record", "name": "Other", "fields": [{"name": "id", "type": "long"}]}'
 CONTEXT = SerializationContext("orders", MessageField.VALUE)
-
-
-@pytest.fixture
-def source() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
-
-
-@pytest.fixture
-def target() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
 
 
 def ask(url: str, body: object = None) -> tuple[int, Any]:

@@ -28,12 +28,6 @@ def source() -> Iterator[Broker]:
         yield broker
 
 
-@pytest.fixture
-def target() -> Iterator[Broker]:
-    with Broker() as broker:
-        yield broker
-
-
 def holder(found: LinkView) -> Holder:
     times = all_times(found.times)
     return verdict(is_paused=found.is_paused, errors=found.errors, partitions=found.partitions, times=times).holder

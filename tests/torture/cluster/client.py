@@ -21,6 +21,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
+from tests.spans import keep_rate
+
 TURN_S = 0.05
 COMMIT_EACH_S = 0.5
 # Kafka's defaults, except: the producer retries without end, and short time-outs keep a round short.
@@ -49,7 +51,7 @@ def produce(ended: threading.Event, bootstrap: str, topic: str, partitions: int,
             sent[index] += 1
         producer.poll(0)
         sys.stdout.flush()
-        time.sleep(TURN_S)
+        keep_rate(TURN_S)
     producer.flush()
     for index, count in enumerate(sent):
         say("E", index, count)

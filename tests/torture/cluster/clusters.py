@@ -7,7 +7,6 @@ topics that a cluster makes for itself, and no wait before the first rebalance.
 from __future__ import annotations
 
 import sys
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from barnabas.testing.zookeeper import java as java_of_zookeeper
 from tests.torture.cluster import wire
 from tests.torture.cluster.network import Network
 from tests.torture.cluster.processes import Node
+from tests.waiting import wait_while
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 START_TIMEOUT_S = 120.0
@@ -91,15 +91,14 @@ class Cluster(ABC):
 
     def wait_whole(self) -> None:
         """Until all that runs is known to every broker and all replicas are in sync; AssertionError with what was missing."""
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while True:
-            missing = self._missing()
-            if not missing:
-                return
-            dead = [node.name for node in self.nodes.values() if not node.is_running]
+
+        def missing() -> str:
+            found = self._missing()
+            dead = [node.name for node in self.nodes.values() if found and not node.is_running]
             assert not dead, f"{dead} ended: {self.nodes[dead[0]].log[-3000:]}"
-            assert time.monotonic() < deadline, f"{self.name} is not whole: {missing}"
-            time.sleep(POLL_S)
+            return found
+
+        wait_while(missing, f"{self.name} is not whole", within_s=START_TIMEOUT_S, look_again_s=POLL_S)
 
     def _missing(self) -> str:
         for name in self.brokers:

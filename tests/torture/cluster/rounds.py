@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from barnabas.testing.children import Guard
+from tests.spans import go_on_for, until_random_moment
 from tests.torture.cluster.check import Checker
 from tests.torture.cluster.clusters import Cluster
 from tests.torture.cluster.faults import HOLD_S, KINDS
@@ -66,15 +67,15 @@ def _round(
     number: int, plan: Plan, cluster: Cluster, network: Network, load: Load, checker: Checker, rng: random.Random
 ) -> Round:
     kind, before = plan.kind_of(number), sum(load.progress().values())
-    time.sleep(DWELL_S * rng.random())
+    until_random_moment(rng, DWELL_S)
     began = time.monotonic()
     strike = KINDS[kind](cluster, network, rng)
     try:
         if strike.is_kill:
             load.wait_for("all partitions are written to", lambda: _written_since(load.book, began + DWELL_S), WITHIN_S)
-            time.sleep(DWELL_S)
+            go_on_for(DWELL_S)
         else:
-            time.sleep(plan.hold_s)
+            go_on_for(plan.hold_s)
     finally:
         strike.undo()
     cluster.wait_whole()

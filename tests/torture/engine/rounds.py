@@ -22,6 +22,7 @@ from barnabas.errors import BarnabasError
 from barnabas.testing import Broker
 from tests.engine.cluster import Cluster, pipeline, view
 from tests.engine.processes import Service, serving
+from tests.spans import until_random_moment
 from tests.waiting import wait_until
 
 VIEWS, PIPELINES = ("a", "b", "c"), ("p", "q")
@@ -82,7 +83,7 @@ class Torture:
         kind, began = self._random.choice(KINDS), time.monotonic()
         for _ in range(self._random.randint(1, 4)):
             self._change()
-        time.sleep(self._random.random() * 0.6)
+        until_random_moment(self._random, 0.6)
         self._kill(kind)
         try:
             wait_until(self._is_as_declared, within_s=WITHIN_S)
@@ -119,7 +120,7 @@ class Torture:
             self._start()
         elif kind == "broker":
             self._broker.kill()
-            time.sleep(self._random.random() * 0.5)
+            until_random_moment(self._random, 0.5)
             self._broker.restart()
 
     def _is_as_declared(self) -> bool:

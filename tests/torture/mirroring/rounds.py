@@ -17,12 +17,14 @@ from barnabas.testing.children import Guard
 from tests.differential.mirroring.differ import Differ
 from tests.differential.mirroring.load import PLAIN, Load
 from tests.server.mirroring.clusters import create_link
+from tests.spans import go_on_for, until_random_moment
 from tests.torture.check import Broken
 from tests.torture.cluster.network import Namespaces, Network
 from tests.torture.mirroring.clusters import Source, Target
 from tests.torture.mirroring.distance import LongWay
 from tests.torture.mirroring.faults import KINDS, Arena
 from tests.torture.mirroring.groups import Groups, demand_in_copy, differing
+from tests.waiting import wait_while
 
 WITHIN_S = 120.0  # until everything works again
 DWELL_S = 1.0  # before a fault, and between a kill and the restart
@@ -98,16 +100,16 @@ class _Torment:
     def round(self, number: int) -> Round:
         kind, resumed_s, before = self._plan.kind_of(number), 0.0, self._differ.batches
         self._wait_for_copies()
-        time.sleep(DWELL_S * self._rng.random())
+        until_random_moment(self._rng, DWELL_S)
         strike = KINDS[kind](self._arena, self._rng)
         began = time.monotonic()
         try:
             if kind.startswith("kill"):
-                time.sleep(DWELL_S)
+                go_on_for(DWELL_S)
                 self._wait_for_copies()
                 resumed_s = time.monotonic() - began
             else:
-                time.sleep(self._plan.hold_s)
+                go_on_for(self._plan.hold_s)
             if strike.stops_copying:
                 demand_in_copy(self._target, self._load.partitions)
         finally:
@@ -153,15 +155,12 @@ class _Torment:
 
     @staticmethod
     def _wait(look: Callable[[], str], what: str) -> None:
-        """Until `look` returns ""; raises Broken with what it returned last."""
-        deadline = time.monotonic() + WITHIN_S
-        while True:
+        """Until `look` returns ""; raises AssertionError with what it returned last."""
+
+        def missing() -> str:
             try:
-                missing = look()
+                return look()
             except (ClientError, KafkaError) as error:
-                missing = str(error)
-            if not missing:
-                return
-            if time.monotonic() > deadline:
-                raise Broken(f"not within {WITHIN_S:g} s: {what}: {missing}")
-            time.sleep(LOOK_AGAIN_S)
+                return str(error) or repr(error)
+
+        wait_while(missing, what, within_s=WITHIN_S, look_again_s=LOOK_AGAIN_S)

@@ -20,6 +20,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
 from barnabas.testing import Broker
+from tests.spans import until_random_moment
 from tests.torture.spark import plan
 from tests.torture.spark.drive import WAIT_S, Driver, NothingHappens
 from tests.torture.spark.plan import Sink
@@ -112,7 +113,7 @@ def torture(rounds: int, seed: int, sink: Sink = Sink.STREAM) -> Iterator[Round]
         driver.wait_for_batches(2)
         for number, kind in enumerate(_kinds(rounds, rng), 1):
             before = driver.batches
-            time.sleep(rng.uniform(0, 1.0))
+            until_random_moment(rng, 1.0)
             _kill(kind, driver, broker, rng)
             driver.wait_for_batches(2)
             yield Round(number, kind, before)

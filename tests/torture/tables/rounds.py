@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -23,6 +22,7 @@ from barnabas.tables.client_source import ClientSource
 from barnabas.tables.folder_source import FolderSource
 from barnabas.tables.source import Bounds, TopicSource
 from barnabas.testing import Broker
+from tests.spans import go_on_for, until_random_moment
 from tests.tables.consumer import CommittedConsumer, ConsumedRow
 from tests.torture.check import Broken
 from tests.torture.tables.check import compare
@@ -127,12 +127,12 @@ def _round(broker: Broker, number: int, plan: Plan, chance: random.Random) -> Ro
     scanned: list[ScannedPartition] = []
     with Writers(broker.bootstrap_servers, topics, plan.seed * 1000 + number) as writers:
         scanners = [Scanner(over_the_wire, may_fail=True), Scanner(from_folders, may_fail=False)]
-        time.sleep(plan.seconds * (0.3 + 0.7 * chance.random()))
+        until_random_moment(chance, plan.seconds, least_s=0.3 * plan.seconds)
         broker.kill()
         for source in (*from_folders, *(FolderSource(each, broker.data_dirs) for each in topics)):
             scanned += scan(source)
         broker.start()
-        time.sleep(plan.seconds * 0.3)
+        go_on_for(plan.seconds * 0.3)
     for scanner in scanners:
         scanner.stop()
         scanned += scanner.scanned

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing import Broker
 from barnabas.testing.zookeeper import ZooKeeper
+from tests.spans import until_random_moment
 from tests.torture.check import Broken
 from tests.torture.transactions.check import Reader
 from tests.torture.transactions.copiers import Copiers
@@ -116,7 +116,7 @@ def _kill_one(rng: random.Random, number: int, brokers: Sequence[Broker], copier
     if number % 3 != 2:
         _wait_in_sync(admin)
         brokers[index].kill()
-    time.sleep(rng.uniform(*DOWN_S))
+    until_random_moment(rng, DOWN_S[1], least_s=DOWN_S[0])
     if number % 3 != 2:
         brokers[index].start()
     if number % 3 != 1:
