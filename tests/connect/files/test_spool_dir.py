@@ -97,7 +97,11 @@ def test_json(tasks: Tasks) -> None:
 
 def test_avro(tasks: Tasks) -> None:
     """The files have their schemas."""
-    schema = {"type": "record", "name": "v", "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"]}]}
+    schema = {
+        "type": "record",
+        "name": "v",
+        "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"]}],
+    }
     data = io.BytesIO()
     fastavro.writer(data, fastavro.parse_schema(schema), [{"id": 1, "name": "Ada"}, {"id": 2, "name": None}])
     made = job(tasks, "SpoolDirAvroSourceConnector", {"input.file.pattern": r".*\.avro"})

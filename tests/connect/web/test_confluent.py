@@ -115,7 +115,10 @@ def test_a_refused_record_ends_the_task(tasks: Tasks, web: WebServer) -> None:
         ({"headers": "nonsense"}, "Invalid value nonsense for configuration headers"),
         ({"regex.patterns": "a~b", "regex.replacements": "c"}, "there are 2 regex.patterns"),
         ({"regex.patterns": "(", "regex.replacements": "c"}, "for configuration regex.patterns"),
-        ({"regex.patterns": "a", "regex.replacements": "$1"}, "Invalid value $1 for configuration regex.replacements: invalid group"),
+        (
+            {"regex.patterns": "a", "regex.replacements": "$1"},
+            "Invalid value $1 for configuration regex.replacements: invalid group",
+        ),
         ({"regex.patterns": "a", "regex.replacements": r"\d"}, "for configuration regex.replacements: bad escape"),
         ({"headers": "A: 1|2;B: 3", "header.separator": ";"}, "for configuration headers: a header cannot have |"),
         ({"http.api.url": "http://x/${nonsense}"}, "for configuration http.api.url"),

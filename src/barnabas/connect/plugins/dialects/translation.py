@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from barnabas.connect.api import Batch, Config, Connector, Offset, Sink, Source
 from barnabas.connect.config_def import ConfigDef
-from barnabas.connect.config_types import ConfigError, Importance, Password, Type, as_text, invalid
+from barnabas.connect.config_types import ConfigError, Importance, Password, Type, as_text, invalid, key_of
 from barnabas.connect.validators import Validator
 
 Texts = dict[str, str]
@@ -69,7 +69,7 @@ class Translated(Connector):
         try:
             own = cls.own(config)
         except ConfigError as error:
-            return {_named(str(error), cls.config): [str(error)]}
+            return {key_of(error) or "connector.class": [str(error)]}
         errors = {key: each.errors for key, each in cls.behind.validate(own).items() if each.errors}
         names = {own: name for name, own in cls.renamed.items()}
         for key, texts in (errors or super().validate(own)).items():
@@ -135,8 +135,3 @@ def _text(value: Any) -> str:
         return value.value
     kind = Type.LIST if isinstance(value, list | tuple) else Type.STRING
     return as_text(value, kind) or ""
-
-
-def _named(text: str, definition: ConfigDef) -> str:
-    """The key that the text of an error names."""
-    return max((name for name in definition.keys if name in text), key=len, default="connector.class")
