@@ -1,4 +1,4 @@
-"""What is said of keys that do nothing, and of a config that the definitions accept and no task could start with."""
+"""Keys that do nothing are named, and so is a config that the definitions accept and no task could start with."""
 
 from __future__ import annotations
 
