@@ -7,7 +7,10 @@ from zlib import crc32
 import pytest
 
 from barnabas.connect.plugins.mysql_capture import source
-from barnabas.connect.plugins.mysql_capture.logged import truncated
+from barnabas.connect.plugins.mysql_capture.log_batches import LogBatches
+from barnabas.connect.plugins.mysql_capture.logged import LoggedTable, truncated
+from barnabas.connect.plugins.mysql_capture.server import shape_of
+from barnabas.connect.plugins.mysql_capture.settings import KEYS, settings_of
 from barnabas.engine.jobs import Job
 from tests.connect.plugins.captures import LARGE, Capture, values_of_a_large_transaction
 from tests.connect.plugins.servers import MariadbServer
@@ -173,3 +176,14 @@ def test_a_connection_that_is_lost_is_made_again(capture: MysqlCapture) -> None:
         capture.run("INSERT INTO t VALUES (4)")
         found = capture.until("t", 4, task)
     assert [after for _, _, after in found] == [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]
+
+
+def test_the_ids_of_tables_are_forgotten_with_each_transaction() -> None:
+    """The server gives a table another id again and again, so they would fill the memory."""
+    config = KEYS.parse({"database.hostname": "h", "database.user": "u", "topic.prefix": "m", "database.server.id": "1"})
+    settings = settings_of(config)
+    batches = LogBatches(settings, {"file": "f", "pos": 4}, lambda table: shape_of(table, settings))
+    batches.table_is(7, LoggedTable("shop", "t", ("id",), ("int",), ("id",)))
+    assert batches.is_captured(7)
+    batches.ended(("f", 100))
+    assert not batches.is_captured(7)
