@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode as KioErrorCode
 
+from barnabas.error_codes import code_name
 from barnabas.errors import ConfigError, ErrorCode, InvariantViolated, KafkaError
 
 
@@ -18,3 +19,12 @@ def test_errors_say_what_they_carry() -> None:
     assert str(KafkaError(ErrorCode.NOT_COORDINATOR)) == "NOT_COORDINATOR"
     assert str(ConfigError("retention.ms", "x", "a whole number")) == "invalid value 'x' for retention.ms: a whole number"
     assert str(InvariantViolated("broken", ["a", "b"])) == "broken\n  a\n  b"
+
+
+def test_a_code_of_a_later_version_is_an_unknown_error() -> None:
+    assert ErrorCode(9999) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert [code_name(code) for code in (9999, -1, 3)] == [
+        "error code 9999",
+        "UNKNOWN_SERVER_ERROR",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+    ]

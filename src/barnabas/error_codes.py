@@ -3,6 +3,8 @@
 Numbers and names are Kafka's; `tests/test_errors.py` compares them with the kio package.
 """
 
+from __future__ import annotations
+
 from enum import IntEnum
 
 
@@ -149,6 +151,17 @@ class ErrorCode(IntEnum):
     def retriable(self) -> bool:
         """Whether the same request may succeed later."""
         return self in RETRIABLE
+
+    @classmethod
+    def _missing_(cls, value: object) -> ErrorCode:
+        """A code of a later version is UNKNOWN_SERVER_ERROR, as for Kafka's own clients: a peer must not raise anything else here."""
+        return cls.UNKNOWN_SERVER_ERROR
+
+
+def code_name(code: int) -> str:
+    """Kafka's name of an error code; unknown ones by number."""
+    found = ErrorCode(code)
+    return found.name if found == code else f"error code {code}"
 
 
 RETRIABLE = frozenset(

@@ -21,3 +21,9 @@ def test_an_adapter_is_there_without_what_it_adapts(name: str, kind: Kind, needs
     cls = connector_class(found.load())
     assert cls.needs_spark is needs_spark
     assert all(key.documentation for key in cls.config)
+
+
+@pytest.mark.parametrize("name", ["JdbcSinkConnector", "JdbcSourceConnector"])
+def test_the_names_of_the_aiven_connectors_of_databases(name: str) -> None:
+    """Configs of theirs have the same keys."""
+    assert find(f"io.aiven.connect.jdbc.{name}") is find(f"io.confluent.connect.jdbc.{name}")

@@ -131,3 +131,4 @@ def test_standalone_and_distributed_workers_share_the_offsets_of_a_name(broker: 
         worker.make("moving", config)
         worker.make("moving-out", out)
         wait_until(lambda: is_there("one", "two", "three"), "it did not go on where it was", within_s=60)
+    assert written.read_text() == "one\ntwo\nthree\n"

@@ -84,12 +84,12 @@ class Pair:
     def cut(self) -> int:
         """Write the checkpoints, plan the cut, do it, and write the checkpoints again, as the fetcher does."""
         log = self.target.log
-        if not self.copy.may_cut():
+        if not self.copy.divergence.may_cut():
             log.truncator.start_written(log.truncator.start_mark)
-        rewind = self.copy.plan_cut()
+        rewind = self.copy.divergence.plan_cut()
         if rewind is not None:
             rewind.run()
-        count = self.copy.cut(rewind)
+        count = self.copy.divergence.cut(rewind)
         log.truncator.start_written(log.truncator.start_mark)
         return count
 

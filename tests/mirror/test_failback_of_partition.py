@@ -135,7 +135,7 @@ def test_a_leader_that_takes_over_cuts_again(pair: Pair) -> None:
     go_on_until(pair, "compared")
     pair.set_state("truncating")
     pair.restart_copy()
-    assert not pair.copy.has_compared
+    assert not pair.copy.divergence.is_known
     go_on_until(pair, "truncated")
     fail_back(pair)
     assert pair.differences() == []

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from barnabas.errors import ErrorCode, KafkaError
-from barnabas.mirror.partition_copy import SourceAnswer, Step, pieces
+from barnabas.mirror.partition_copy import SourceAnswer, Step
+from barnabas.mirror.source_batches import pieces
 from barnabas.protocol.records.batch import build_batch
 from barnabas.storage.markers import marker_batch
 from tests.mirror.copying import NOW_MS, Pair

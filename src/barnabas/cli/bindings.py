@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas.cli.errors import BadInput, Failure, code_name
+from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.types import Text, checked
+from barnabas.error_codes import code_name
 from barnabas.security.acls import CLUSTER_NAME, OPERATIONS, Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 
 if TYPE_CHECKING:

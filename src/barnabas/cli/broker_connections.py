@@ -9,10 +9,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from barnabas.cli.connection import Connection
-from barnabas.cli.errors import Failure, code_name
+from barnabas.cli.errors import Failure
 from barnabas.cli.offsets import Partition
 from barnabas.cli.wire import Wire
-from barnabas.error_codes import ErrorCode
+from barnabas.error_codes import ErrorCode, code_name
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 

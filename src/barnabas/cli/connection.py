@@ -20,10 +20,10 @@ from click.core import ParameterSource
 from msgspec import Struct, field
 
 from barnabas.addresses import host_and_port
-from barnabas.cli.errors import BadInput, Failure, code_name
+from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.properties import parse_pairs, read_properties_file
 from barnabas.cli.types import READABLE, TIMEOUT, Text, checked
-from barnabas.error_codes import ErrorCode
+from barnabas.error_codes import ErrorCode, code_name
 from barnabas.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import click
 
-from barnabas.error_codes import ErrorCode
-
 
 class Failure(click.ClickException):
     """The operation did not succeed: exit code 1."""
@@ -17,11 +15,3 @@ class BadInput(click.ClickException):
     """The user's input is wrong: exit code 2."""
 
     exit_code = 2
-
-
-def code_name(code: int) -> str:
-    """Kafka's name of an error code; unknown ones by number."""
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error code {code}"

@@ -343,7 +343,7 @@ def promote(connection: Connection, output: Output, name: str, topics: tuple[str
     Stop the writers of the source first: the copy does not get records that are written there later.
     """
     from barnabas.cli.broker_connections import Brokers
-    from barnabas.cli.mirror_requests import finish_promotion, start_promotion, view, wait_ready
+    from barnabas.cli.mirror_requests import GROUPS_LATE, promote_copies, view
 
     with Brokers(connection) as brokers:
         copies = view(brokers, name).topics
@@ -353,9 +353,10 @@ def promote(connection: Connection, output: Output, name: str, topics: tuple[str
         wanted = list(dict.fromkeys(topics)) if topics else copies
         if not wanted:
             raise Failure(f"mirror link {name} has no copies")
-        start_promotion(brokers.first, wanted, now=now)
-        ready = wait_ready(brokers, name, wanted, wait_s)
-        finish_promotion(brokers, name, ready, wait_s)
+        promoted = promote_copies(brokers, name, wanted, now=now, wait_s=wait_s)
+    ready = promoted.partitions
+    if not promoted.has_groups:
+        click.echo(GROUPS_LATE, err=True)
     missing = None if any(each.source_end_offset < 0 for each in ready) else sum(each.lag for each in ready)
     if now and not output.as_json:
         output.table([_missing_row(each) for each in ready if each.lag], MISSING, empty="nothing is known to be missing")

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.connection import Connection
-from barnabas.cli.errors import Failure, code_name
+from barnabas.cli.errors import Failure
 from barnabas.cli.mirror_requests import LOOK_AGAIN_S, LinkView, view
 from barnabas.cli.resources import Change, Operation, alter_settings
 from barnabas.client.blocking import BlockingClient, PartitionReader
@@ -38,6 +38,7 @@ from barnabas.config.mirror_settings import (
     OF_LINK,
     TRUNCATING,
 )
+from barnabas.error_codes import code_name
 from barnabas.errors import ConfigError, KafkaError
 from barnabas.mirror.lost_records import LostRecord, Outcomes, batches_of, early_records, origin_of
 from barnabas.mirror.status import PartitionStatus

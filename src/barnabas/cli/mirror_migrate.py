@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.errors import Failure
-from barnabas.cli.mirror_requests import LinkView, finish_promotion, start_promotion, view, wait_ready
+from barnabas.cli.mirror_requests import GROUPS_LATE, LinkView, promote_copies, view
 from barnabas.mirror.status import PartitionStatus
 
 LOOK_S = 0.2
@@ -86,9 +86,9 @@ class Migration:
 
     def promote(self, topics: Sequence[str], since_s: float) -> Migrated:
         """Open the topics for writers here; since `since_s` nobody has written to the source."""
-        start_promotion(self._brokers.first, topics, now=False)
-        ready = wait_ready(self._brokers, self._link, topics, self._wait_s)
-        finish_promotion(self._brokers, self._link, ready, self._wait_s)
+        promoted = promote_copies(self._brokers, self._link, topics, now=False, wait_s=self._wait_s)
+        if not promoted.has_groups:
+            self._tell(GROUPS_LATE)
         return Migrated(list(topics), time.monotonic() - since_s)
 
     def _ends(self) -> Ends:

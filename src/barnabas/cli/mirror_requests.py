@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from barnabas.cli.broker_connections import Brokers
-from barnabas.cli.errors import Failure, code_name
+from barnabas.cli.errors import Failure
 from barnabas.cli.resources import Change, Operation, alter_settings
 from barnabas.cli.wire import Wire
 from barnabas.config.mirror_settings import (
@@ -19,7 +19,7 @@ from barnabas.config.mirror_settings import (
     MIRROR_SOURCE_TOPIC_ID,
     OF_LINK,
 )
-from barnabas.error_codes import ErrorCode
+from barnabas.error_codes import ErrorCode, code_name
 from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, LinkTimes, PartitionStatus, decode_link, decode_partition
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
@@ -30,6 +30,8 @@ LOOK_AGAIN_S = 0.05
 # Producers of the source may go on here with ids that no copy has yet, and those of this cluster may go on at the source after a failback.
 PRODUCER_ID_MARGIN = 1_000_000
 READY = "ready"
+GROUPS_WITHIN_S = 10.0
+GROUPS_LATE = "the offsets of groups were not copied a last time: consumers may read again what they have read at the source"
 
 
 class LinkView(Struct):
@@ -42,6 +44,7 @@ class LinkView(Struct):
     not_followed: dict[str, str] = field(default_factory=dict)
     partitions: list[PartitionStatus] = field(default_factory=list)
     times: list[LinkTimes] = field(default_factory=list)
+    group_rounds: list[int] = field(default_factory=list)  # of each broker
 
     @property
     def is_paused(self) -> bool:
@@ -84,6 +87,7 @@ def _add(found: LinkView, values: Mapping[str, str | None]) -> None:
             found.refused.update(link.refused)
             found.not_followed.update(link.not_followed)
             found.times.append(link.times)
+            found.group_rounds.append(link.group_rounds)
         elif key.startswith(PREFIX):
             found.partitions.append(decode_partition(value or ""))
         else:
@@ -99,6 +103,35 @@ def delete_link(brokers: Brokers, name: str) -> None:
     """Delete a link: a link without settings does not exist. Raises Failure if topics are copies of it."""
     settings = view(brokers, name).settings
     alter_link(brokers.first, name, [Change(key, Operation.DELETE, None) for key in settings])
+
+
+class Promoted(Struct):
+    """A promotion that is complete.
+
+    Args:
+        partitions: as they were when the copies were ready.
+        has_groups: whether the offsets of groups were copied a last time, or none are copied.
+    """
+
+    partitions: list[PartitionStatus]
+    has_groups: bool
+
+
+def promote_copies(brokers: Brokers, name: str, topics: Sequence[str], *, now: bool, wait_s: float) -> Promoted:
+    """Promote copies of a link from the first step to the last.
+
+    Args:
+        now: without what the source still has.
+        wait_s: for each step.
+
+    Raises:
+        Failure: a step takes too long; the same call goes on where it stopped.
+    """
+    start_promotion(brokers.first, topics, now=now)
+    ready = wait_ready(brokers, name, topics, wait_s)
+    has_groups = now or wait_groups(brokers, name, wait_s)
+    finish_promotion(brokers, name, ready, wait_s)
+    return Promoted(ready, has_groups)
 
 
 def start_promotion(wire: Wire, topics: Sequence[str], *, now: bool) -> None:
@@ -125,6 +158,21 @@ def wait_ready(brokers: Brokers, name: str, topics: Sequence[str], wait_s: float
         if time.monotonic() >= deadline:
             raise Failure(_too_late(found, late, sum(expected.values()) - len(ours)))
         time.sleep(LOOK_AGAIN_S)
+
+
+def wait_groups(brokers: Brokers, name: str, wait_s: float) -> bool:
+    """Wait until every broker has copied the offsets of its groups once more; whether it did in time.
+
+    The copies must be ready. A round that had begun before counts for nothing, so two must end.
+    """
+    wanted = [each + 2 for each in view(brokers, name).group_rounds]
+    deadline = time.monotonic() + min(wait_s, GROUPS_WITHIN_S)
+    while time.monotonic() < deadline:
+        rounds = view(brokers, name).group_rounds
+        if all(each < 0 or each >= least for each, least in zip(rounds, wanted, strict=True)):
+            return True
+        time.sleep(LOOK_AGAIN_S)
+    return False
 
 
 def _too_late(found: LinkView, late: Sequence[PartitionStatus], absent: int) -> str:

@@ -17,11 +17,11 @@ from msgspec import Struct
 
 from barnabas.cli import throttle
 from barnabas.cli.connection import Connection, fail
-from barnabas.cli.errors import Failure, code_name
+from barnabas.cli.errors import Failure
 from barnabas.cli.output import Output
 from barnabas.cli.types import COUNT
 from barnabas.cluster.planning.moves import Partition, Replicas, changes
-from barnabas.error_codes import ErrorCode
+from barnabas.error_codes import ErrorCode, code_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.cli.connection import Connection, connection_options
-from barnabas.cli.errors import BadInput, Failure, code_name
+from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option
 from barnabas.cli.types import Text
+from barnabas.error_codes import code_name
 
 if TYPE_CHECKING:
     from barnabas.cli.wire import Wire

@@ -10,7 +10,7 @@ import click
 from msgspec import Struct
 
 from barnabas.cli.connection import Connection, fail, is_error
-from barnabas.cli.errors import BadInput, Failure, code_name
+from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.offsets import (
     Partition,
     Position,
@@ -21,7 +21,7 @@ from barnabas.cli.offsets import (
 )
 from barnabas.cli.properties import read_text
 from barnabas.digits import INT64, is_number
-from barnabas.error_codes import ErrorCode
+from barnabas.error_codes import ErrorCode, code_name
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient

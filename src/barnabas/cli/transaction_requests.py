@@ -9,9 +9,9 @@ from typing import Any
 from msgspec import Struct
 
 from barnabas.cli.broker_connections import Brokers
-from barnabas.cli.errors import BadInput, Failure, code_name
+from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.offsets import Partition
-from barnabas.error_codes import ErrorCode
+from barnabas.error_codes import ErrorCode, code_name
 from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.end_txn import EndTxnRequest

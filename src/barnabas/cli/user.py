@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas.cli.connection import Connection, connection_options
-from barnabas.cli.errors import BadInput, Failure, code_name
+from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
 from barnabas.cli.output import Output, output_option, report_failures
 from barnabas.cli.types import DataFolder, FilePath
 from barnabas.cli.zookeeper import address_of, open_store
+from barnabas.error_codes import code_name
 
 if TYPE_CHECKING:
     from barnabas.cluster.store.interface import MetadataStore

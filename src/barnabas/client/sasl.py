@@ -20,7 +20,7 @@ from typing import Any
 from barnabas.client.bearer import TokenSource
 from barnabas.client.errors import LoginFailed
 from barnabas.client.kerberos import GSSAPI, Handshake, Tickets
-from barnabas.error_codes import ErrorCode
+from barnabas.error_codes import ErrorCode, code_name
 from barnabas.errors import ConfigError
 from barnabas.protocol.base_message import Message
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -101,13 +101,13 @@ def log_in(credentials: Credentials, broker: str, nonce: str) -> Login:
             broker, f"it does not accept the mechanism {credentials.mechanism}, only {', '.join(answer.mechanisms)}"
         )
     if answer.error_code:
-        raise LoginFailed(broker, f"the handshake was refused ({_name(answer.error_code)})")
+        raise LoginFailed(broker, f"the handshake was refused ({code_name(answer.error_code)})")
     tokens = _tokens(credentials, broker, nonce)
     token = next(tokens)
     while True:
         answer = yield SaslAuthenticateRequest(auth_bytes=token)
         if answer.error_code:
-            raise LoginFailed(broker, answer.error_message or _name(answer.error_code))
+            raise LoginFailed(broker, answer.error_message or code_name(answer.error_code))
         try:
             token = tokens.send(bytes(answer.auth_bytes))
         except StopIteration:
@@ -156,10 +156,3 @@ def _scram(credentials: Credentials, broker: str, nonce: str) -> Tokens:
     expected = b"v=" + b64encode(hmac.digest(hmac.digest(salted, b"Server Key", name), auth, name))
     if not hmac.compare_digest(final.split(b",")[0], expected):
         raise LoginFailed(broker, "it does not know the password either")
-
-
-def _name(code: int) -> str:
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error code {code}"

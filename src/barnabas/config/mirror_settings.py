@@ -50,6 +50,7 @@ SET_BY_LINK = frozenset(
 )  # in a failback
 MIRRORING, PROMOTING, PROMOTING_NOW = "mirroring", "promoting", "promoting-now"
 INSPECTING, COMPARING, TRUNCATING = "inspecting", "comparing", "truncating"
+OF_FAILBACK = frozenset({INSPECTING, COMPARING, TRUNCATING})
 MIRROR_STATES = (COMPARING, INSPECTING, MIRRORING, PROMOTING, PROMOTING_NOW, TRUNCATING)
 _NEXT_STATES = {  # to the same state and to COMPARING, see `_check_state`
     MIRRORING: {PROMOTING, PROMOTING_NOW},

@@ -13,6 +13,7 @@ from barnabas.errors import BarnabasError
 HIDDEN = "[hidden]"
 _COMMA = re.compile(r"\s*,\s*")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_KEY = re.compile(r"""(?: for configuration |^Missing required configuration ")([\w.-]+)""")
 _DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?)[dDfF]?")
 
 
@@ -81,6 +82,12 @@ def invalid(name: str, value: object, message: str | None = None) -> ConfigError
 def missing(name: str) -> str:
     """The text about a key that has no value and needs one."""
     return f'Missing required configuration "{name}" which has no default value.'
+
+
+def key_of(error: BaseException) -> str | None:
+    """The key that the text of an error names; None if it names none in the usual place."""
+    found = _KEY.search(str(error))
+    return None if found is None else found[1]
 
 
 def shown(value: object) -> str:

@@ -32,7 +32,8 @@ from barnabas.connect.store import groups
 from barnabas.connect.store.connect_topics import CONFIGS, OFFSETS, ConnectTopics, offsets_topic
 from barnabas.connect.store.partitioned import PartitionedTopic
 from barnabas.engine.jobs import Job
-from barnabas.errors import KafkaError
+from barnabas.errors import BarnabasError, KafkaError
+from barnabas.web.routing import HttpError
 
 logger = logging.getLogger(__name__)
 HIDDEN, TASKS_MAX = "[hidden]", "tasks.max"
@@ -122,9 +123,13 @@ class Requests:
         return self._info(self._change(decide), name)
 
     def unused(self, name: str) -> dict[str, str]:
-        """The keys of a config that was written which do nothing, with the reasons."""
+        """The keys of a config that was written which do nothing, with the reasons. What was written stays so: no error comes of this."""
         config = self._topics.configs().connectors.get(name)
-        found = {} if config is None else unused_keys(config, self._worker.settings)
+        try:
+            found = {} if config is None else unused_keys(config, self._worker.settings, self._resolver)
+        except (BarnabasError, HttpError, ImportError) as error:
+            logger.warning("event=connector-keys-not-checked connector=%r reason=%r", name, str(error))
+            return {}
         for key, reason in found.items():
             logger.warning("event=connector-key-unused connector=%r key=%r reason=%r", name, key, reason)
         return found

@@ -11,10 +11,7 @@ Rules
      at the same offsets stops, and nothing is cut: a person must decide.
   4. The log start follows that of the source, up to the high watermark here. A copy whose source begins past its end starts again empty.
   5. A copy that is promoted takes no more from its source once it is drained. Then it ends open transactions by markers of its own.
-  6. In a failback the offset is searched up to which both logs are the same (`CommonPoint`). While the topic's state is `truncating`, the
-     records from there on are cut off (`plan_cut`, `cut`). A log that was cut takes nothing before the next leader epoch: by that epoch,
-     replicas that were away and consumers learn of the cut. The topic's state `comparing` is set before, so nothing else is written here
-     in the meantime.
+  6. In a failback, and after a source has lost records, the offset is searched up to which both logs are the same (`divergence`).
 """
 
 from __future__ import annotations
@@ -23,30 +20,18 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from barnabas.config.mirror_settings import COMPARING, INSPECTING, PROMOTING, PROMOTING_NOW, TRUNCATING
+from barnabas.config.mirror_settings import OF_FAILBACK, PROMOTING, PROMOTING_NOW, TRUNCATING
 from barnabas.error_codes import ErrorCode
-from barnabas.errors import KafkaError
-from barnabas.mirror.common_point import NO_LIMIT, READ_BYTES, CommonPoint
+from barnabas.mirror.divergence import NO_EPOCH, NO_POSITION, UNKNOWN, Divergence
+from barnabas.mirror.source_batches import kept_by_compaction, last_leader_epoch, pieces
 from barnabas.mirror.status import PartitionStatus
-from barnabas.protocol.records.batch_header import (
-    CONTROL_BIT,
-    HEADER_SIZE,
-    LENGTH_OVERHEAD,
-    TRANSACTIONAL_BIT,
-    BatchHeader,
-    Buffer,
-    read_header,
-)
+from barnabas.protocol.records.batch_header import HEADER_SIZE, BatchHeader, Buffer, read_header
 from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.storage.log.appender import LogAppender
 from barnabas.storage.markers import marker_batch
-from barnabas.storage.producer_rewind import ProducerRewind
 from barnabas.storage.replicated_batches import set_leader_epoch
 
-NO_EPOCH = UNKNOWN = NO_POSITION = -1
 NEVER_MS = -1
-PIECE_BYTES = 512 * 1024  # appended before the loop gets a turn
-OF_FAILBACK = frozenset({INSPECTING, COMPARING, TRUNCATING})  # values of mirror.state
 
 
 class SourceAnswer(NamedTuple):
@@ -72,7 +57,7 @@ class Step(Enum):
     FIND_LEADER = "find leader"  # read the metadata of the source again
     ASK_RANGE = "ask range"  # ask the source for its log start and end offsets, and pass them to `receive_range`
     WAIT = "wait"
-    CUT = "cut"  # run `cut` with the rewind of `plan_cut`
+    CUT = "cut"  # run `divergence.cut` with the rewind of `divergence.plan_cut`
     STOP = "stop"  # `reason` says why; a person must act
 
 
@@ -100,10 +85,7 @@ class PartitionCopy:
         self._copied_end = UNKNOWN  # the end before the markers of a promotion
         self._is_ended = False  # open transactions were ended
         self._parted = ""  # why the copy has stopped, if the source has other records than the copy
-        # Of a failback, or of a copy that has parted from its source
-        self.common_offset = UNKNOWN  # both logs are the same below it
-        self._search: CommonPoint | None = None
-        self._cut_in_epoch = NO_EPOCH
+        self.divergence = Divergence(partition)
         self._state = self.state
 
     # Fetching
@@ -116,8 +98,8 @@ class PartitionCopy:
     def position(self) -> int:
         """The offset to fetch next."""
         log = self.partition.log
-        if self._search is not None:
-            return self._search.position
+        if (searched := self.divergence.position) is not None:
+            return searched
         if self._must_compare or self._is_searching:
             return max(log.log_end_offset - 1, 0)
         return log.log_end_offset
@@ -138,12 +120,12 @@ class PartitionCopy:
         partition = self.partition
         self._notice_state()
         if self._parted:
-            return not partition.closed and not self.has_compared
+            return not partition.closed and not self.divergence.is_known
         if partition.closed or self.is_stopped or self.is_drained:
             return False
         if self.state in OF_FAILBACK:
-            return not self.has_compared or self.must_cut
-        if self._cut_in_epoch >= partition.leader_epoch:
+            return not self.divergence.is_known or self.divergence.must_cut
+        if self.divergence.must_wait:
             self.reason = "waits for the next leader epoch"
             return False
         if partition.is_under_min_isr:
@@ -162,14 +144,9 @@ class PartitionCopy:
         if self.state in OF_FAILBACK or self._state in OF_FAILBACK:
             self.is_stopped = self._is_compared = False
             self.reason = self._parted = ""
-            self._search, self.source_epoch = None, NO_EPOCH
-            self.common_offset = self.common_offset if self.state == TRUNCATING else UNKNOWN
+            self.source_epoch = NO_EPOCH
+            self.divergence.forget(keep_offset=self.state == TRUNCATING)
         self._state = self.state
-
-    @property
-    def fetch_bytes(self) -> int | None:
-        """The number of bytes that the next fetch needs; None for as many as possible."""
-        return None if self._search is None else self._search.probe_bytes
 
     def receive(self, asked: int, answer: SourceAnswer, now_ms: int) -> Step:
         """Apply an answer, except for its records, which `take` appends.
@@ -219,7 +196,7 @@ class PartitionCopy:
             return Step.FETCH
         ours = self._last_header()
         is_same = ours is None or (theirs.crc, theirs.batch_length) == (ours.crc, ours.batch_length)
-        if ours is not None and _kept_by_compaction(theirs) != _kept_by_compaction(ours):
+        if ours is not None and kept_by_compaction(theirs) != kept_by_compaction(ours):
             return self._part(f"the source has other batches at offset {log.log_end_offset - 1}")
         if not is_same and "compact" not in log.config.cleanup_policy:
             return self._part(f"the source has other records at offset {log.log_end_offset - 1}")
@@ -273,120 +250,25 @@ class PartitionCopy:
 
     def _part(self, reason: str) -> Step:
         """Stop, because the source has other records than the copy. The search for the common offset goes on, to tell how many."""
-        self._parted, self.common_offset, self._search, self.source_epoch = reason, UNKNOWN, None, NO_EPOCH
+        self._parted, self.source_epoch = reason, NO_EPOCH
+        self.divergence.forget()
         return self._stop(reason)
 
     @property
     def _is_searching(self) -> bool:
         return self.state in OF_FAILBACK or bool(self._parted)
 
-    @property
-    def has_compared(self) -> bool:
-        """Whether `common_offset` is known, for the log as it is."""
-        return self.common_offset != UNKNOWN
-
-    @property
-    def must_cut(self) -> bool:
-        """Whether the log has records from the common offset on that must be cut off."""
-        return self.state == TRUNCATING and self.has_compared and self.common_offset < self.partition.log.log_end_offset
-
     def _look_for_common_point(self, asked: int, records: Buffer) -> Step:
         """Go on with the search after an answer of the source; `asked` is NO_POSITION after its range alone."""
-        if self.must_cut:
-            return Step.CUT
-        log = self.partition.log
-        if self._search is None:
-            self._search = CommonPoint(
-                self._read_here,
-                start=log.log_start_offset,
-                end=log.log_end_offset,
-                source_start=self.source_start,
-                source_end=self.source_end,
-                limit=self._promoted_end(),
-                is_compacted="compact" in log.config.cleanup_policy,
-            )
-        else:
-            self._search.begins_at(self.source_start)
-        search = self._search
-        if not search.is_done and search.position == asked and self._is_usable(records):
-            search.receive(records)
-        if search.is_done:
-            self.common_offset, self._search = search.offset, None
-            if self._parted:
-                beyond = log.log_end_offset - max(self.common_offset, log.log_start_offset)
-                self.reason = self._parted = (
-                    f"{self._parted}; the source does not have {beyond} offsets here, from {self.common_offset} on"
-                )
-                return Step.STOP
-            return Step.CUT if self.must_cut else Step.WAIT
-        return Step.FETCH
-
-    def _is_usable(self, records: Buffer) -> bool:
-        """Whether the answer has a whole batch, or shows that there is none."""
-        size = len(records)
-        return not size or (size >= HEADER_SIZE and read_header(records).size <= size)
-
-    def _promoted_end(self) -> int:
-        """The end of the source when it was promoted; NO_LIMIT if it does not tell."""
-        for each in self.partition.log.config.mirror_source_promoted_ends:
-            partition, _, end = each.partition(":")
-            if partition == str(self.partition.index):
-                return int(end)
-        return NO_LIMIT
-
-    def _read_here(self, offset: int) -> Buffer:
-        log = self.partition.log
-        if offset >= log.log_end_offset:
-            return b""
-        offset = max(offset, log.log_start_offset)
-        region = log.reader.read(offset, READ_BYTES, limit_offset=log.log_end_offset, minimum_one=True)
-        return b"" if region is None else log.files.pread(region.fileno, region.size, region.position)
-
-    @property
-    def _is_emptied(self) -> bool:
-        """Whether the cut leaves nothing, and the log starts again at 0: no record before the common offset is here, or compaction has
-        removed some of them in favour of records that are cut off. The copy continues at the start of the source."""
-        log = self.partition.log
-        return self.common_offset <= log.log_start_offset or self.common_offset < log.cleaned_end
-
-    def may_cut(self) -> bool:
-        """Whether the log can be cut now. If not, its checkpoints must be written first, or a swap of segments must end."""
-        log = self.partition.log
-        return not log.is_swapping and log.truncator.may_cut(0 if self._is_emptied else self.common_offset)
-
-    def plan_cut(self) -> ProducerRewind | None:
-        """The slow part of `cut`, for a thread; None if there is none."""
-        return self.partition.log.truncator.plan_truncation(self.common_offset) if not self._is_emptied else None
-
-    def cut(self, rewind: ProducerRewind | None) -> int:
-        """Cut the log at the common offset; returns by how many offsets. 0 if the log or its role has changed since it was planned.
-
-        Raises:
-            LogDirFailed: the disk does not work.
-        """
-        partition, log = self.partition, self.partition.log
-        if partition.closed or not self.must_cut or not self.may_cut():
-            return 0
-        if rewind is not None and not log.truncator.still_holds(rewind):
-            return 0
-        count = log.log_end_offset - max(self.common_offset, log.log_start_offset)
-        partition.cut_log(self.common_offset, rewind, start_again_at=0 if self._is_emptied else None)
-        self.common_offset = log.log_end_offset
-        self._cut_in_epoch = partition.leader_epoch
-        return count
-
-    def _failback_state(self) -> str:
-        """The state for the status: inspected, compared or truncated once the next step of the failback may follow."""
-        partition = self.partition
-        if not self.has_compared:
-            return self.state
-        is_whole = partition.high_watermark == partition.log.log_end_offset
-        if self.state == TRUNCATING:
-            is_done = not self.must_cut and is_whole and partition.is_followed_exactly and not partition.log.is_overstated
-            return "truncated" if is_done else self.state
-        if self.state == INSPECTING:
-            return "inspected"
-        return "compared" if is_whole else self.state
+        divergence, was_known = self.divergence, self.divergence.is_known
+        if not divergence.search(asked, records, self.source_start, self.source_end):
+            return Step.FETCH
+        if self._parted:
+            if not was_known:
+                self._parted += f"; the source does not have {divergence.beyond} offsets here, from {divergence.common_offset} on"
+                self.reason = self._parted
+            return Step.STOP
+        return Step.CUT if divergence.must_cut else Step.WAIT
 
     def _stop(self, reason: str) -> Step:
         self.reason, self.is_stopped = reason, True
@@ -518,7 +400,7 @@ class PartitionCopy:
         end = log.log_end_offset
         copied = end if self._copied_end == UNKNOWN else self._copied_end
         lag = max(self.source_end - copied, 0) if self.source_end >= 0 else UNKNOWN
-        state = self._failback_state() if self.state in OF_FAILBACK else self.state
+        state = self.divergence.state if self.state in OF_FAILBACK else self.state
         if self.is_stopped or self.is_source_deleted:
             state = "stopped"
         return PartitionStatus(
@@ -532,47 +414,8 @@ class PartitionCopy:
             lag_ms=max(now_ms - self.caught_up_ms, 0) if lag else 0,
             reason=self.reason,
             producer_id_end=max((producer.producer_id + 1 for producer in log.reader.producers()), default=0),
-            common_offset=self.common_offset,
+            common_offset=self.divergence.common_offset,
             lag_bytes=self._bytes_of(lag),
             copied_end_offset=copied,
             silent_ms=UNKNOWN if self._heard_ms == NEVER_MS else max(now_ms - self._heard_ms, 0),
         )
-
-
-def _kept_by_compaction(header: BatchHeader) -> tuple[int, ...]:
-    """The fields of a batch that compaction does not change."""
-    kind = header.attributes & (TRANSACTIONAL_BIT | CONTROL_BIT)
-    return header.base_offset, header.last_offset, header.producer_id, header.producer_epoch, header.base_sequence, kind
-
-
-def last_leader_epoch(records: memoryview) -> int:
-    """The leader epoch of the last batch; `records` are whole batches. One answer may have batches of several epochs."""
-    position = 0
-    while (following := position + int.from_bytes(records[position + 8 : position + 12], "big") + LENGTH_OVERHEAD) < len(records):
-        position = following
-    return read_header(records, position).partition_leader_epoch
-
-    def _bytes_of(self, lag: int) -> int:
-        """About the size of so many records, as that of the records here; UNKNOWN if there are none."""
-        log = self.partition.log
-        records = log.log_end_offset - log.log_start_offset
-        if lag <= 0:
-            return lag
-        return lag * log.size_bytes // records if records > 0 else UNKNOWN
-
-
-def pieces(records: memoryview) -> Iterator[memoryview]:
-    """Whole batches in pieces of about PIECE_BYTES, without a cut last batch."""
-    start = position = 0
-    while len(records) - position >= HEADER_SIZE:
-        size = int.from_bytes(records[position + 8 : position + 12], "big") + LENGTH_OVERHEAD
-        if size < HEADER_SIZE:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"The source sent a batch of {size} bytes.")
-        if position + size > len(records):
-            break
-        position += size
-        if position - start >= PIECE_BYTES:
-            yield records[start:position]
-            start = position
-    if position > start:
-        yield records[start:position]

@@ -72,12 +72,14 @@ class LinkStatus(Struct, frozen=True):
         refused: topics that cannot be copied, with the reason.
         not_followed: other things that cannot be copied, such as ACLs, with the reason.
         times: of its fetchers.
+        group_rounds: how often it has copied the offsets of all its groups; -1 if it copies none.
     """
 
     error: str = ""
     refused: dict[str, str] = {}
     not_followed: dict[str, str] = {}
     times: LinkTimes = LinkTimes()
+    group_rounds: int = -1
 
 
 def encode(status: PartitionStatus | LinkStatus) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
+import json
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -23,6 +25,7 @@ from barnabas.connect.errors import ConnectError
 from barnabas.testing import Broker
 
 APACHE = "org.apache.kafka.connect."
+DIGITS = 12345678901234567890123456789012345678
 
 
 def made(name: str, **config: str) -> Any:
@@ -237,6 +240,52 @@ def test_decimals_as_numbers(count: int, schemas: str) -> None:
         assert base64_.decode(base64_.encode(column, "t")).column.to_pylist() == rows
 
 
+def in_envelope(payload: str, **schema: object) -> bytes:
+    return f'{{"schema":{json.dumps(schema)},"payload":{payload}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    "payload", [f'"{base64.b64encode(DIGITS.to_bytes(16, "big")).decode()}"', f"{DIGITS // 100}.{DIGITS % 100}"]
+)
+def test_decimals_keep_all_digits(payload: str) -> None:
+    data = in_envelope(payload, type="bytes", name="org.apache.kafka.connect.data.Decimal", parameters={"scale": "2"})
+    assert JsonConverter({}, is_key=False).decode(pa.array([data])).column.to_pylist() == [Decimal(f"{DIGITS}E-2")]
+
+
+def test_numbers_beside_decimals_stay_numbers() -> None:
+    fields = [
+        {"field": "price", "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "1"}},
+        {"field": "rate", "type": "double"},
+    ]
+    data = in_envelope('{"price": 1.25, "rate": 0.1}', type="struct", fields=fields)
+    assert JsonConverter({}, is_key=False).decode(pa.array([data])).column.to_pylist() == [{"price": Decimal("1.2"), "rate": 0.1}]
+
+
+INT32 = [{"field": "a", "type": "int32"}]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        in_envelope('{"a": "x"}', type="struct", fields=INT32), in_envelope("5", type="struct", fields=INT32),
+        in_envelope('{"a": 99999999999999999999999}', type="struct", fields=INT32), b'{"schema":[1],"payload":1}',
+        in_envelope("1", type="struct", fields=[{}]), in_envelope("[" * 20_000 + "]" * 20_000, type="struct", fields=INT32),
+        in_envelope("1e40", type="bytes", name="org.apache.kafka.connect.data.Decimal", parameters={"scale": "2"}),
+        in_envelope("1", type="bytes", name="org.apache.kafka.connect.data.Decimal", parameters=[]),
+    ],
+)  # fmt: skip
+def test_a_bad_record_leaves_the_others_of_its_batch(bad: bytes) -> None:
+    good = in_envelope('{"a": 1}', type="struct", fields=INT32)
+    found = JsonConverter({}, is_key=False).decode(pa.array([good, bad, good]))
+    assert found.column.to_pylist() == [{"a": 1}, None, {"a": 1}]
+    assert [*found.bad] == [1]
+
+
+def test_json_without_a_schema_that_is_nested_too_deeply_is_a_bad_record() -> None:
+    found = JsonConverter({"schemas.enable": "false"}, is_key=False).decode(pa.array([b"[" * 20_000, b"1"]))
+    assert (found.column.to_pylist(), [*found.bad]) == ([None, 1], [0])
+
+
 def test_another_form_of_decimals_is_refused() -> None:
-    with pytest.raises(ConnectError, match=r"Invalid value ROMAN for configuration decimal\.format"):
+    with pytest.raises(ConnectError, match=r"Invalid value roman for configuration decimal\.format"):
         JsonConverter({"decimal.format": "roman"}, is_key=False)

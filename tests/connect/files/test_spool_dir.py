@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import fastavro
 import pytest
 
 from barnabas.connect.config_types import ConfigError
-from barnabas.connect.plugins.dialects.spool_dir import SpoolDirCsv, SpoolDirLines
+from barnabas.connect.plugins.dialects.spool_dir import SpoolDir, SpoolDirAvro, SpoolDirCsv, SpoolDirJson, SpoolDirLines
 from barnabas.connect.runtime.opening import config_of
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import Job
@@ -39,9 +41,9 @@ def job(tasks: Tasks, cls: str, config: Mapping[str, str], worker: Mapping[str, 
     return tasks.job(PACKAGE + cls, "source", given | dict(config), worker)
 
 
-def put(tasks: Tasks, name: str, data: str) -> Path:
+def put(tasks: Tasks, name: str, data: str | bytes) -> Path:
     hidden = tasks.folder / f".{name}"
-    hidden.write_text(data)
+    hidden.write_bytes(data.encode() if isinstance(data, str) else data)
     return hidden.rename(tasks.folder / "data" / name)
 
 
@@ -93,6 +95,20 @@ def test_json(tasks: Tasks) -> None:
     assert read(tasks, made, 2, "a.json") == [(None, {"id": 1, "name": "Ada"}), (None, {"id": 2, "name": None})]
 
 
+def test_avro(tasks: Tasks) -> None:
+    """The files have their schemas."""
+    schema = {
+        "type": "record",
+        "name": "v",
+        "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"]}],
+    }
+    data = io.BytesIO()
+    fastavro.writer(data, fastavro.parse_schema(schema), [{"id": 1, "name": "Ada"}, {"id": 2, "name": None}])
+    made = job(tasks, "SpoolDirAvroSourceConnector", {"input.file.pattern": r".*\.avro"})
+    put(tasks, "a.avro", data.getvalue())
+    assert read(tasks, made, 2, "a.avro") == [(None, {"id": 1, "name": "Ada"}), (None, {"id": 2, "name": None})]
+
+
 @pytest.mark.parametrize("cls", ["SpoolDirLineDelimitedSourceConnector", "SpoolDirSchemaLessJsonSourceConnector"])
 def test_lines(tasks: Tasks, cls: str) -> None:
     made = job(tasks, cls, {"input.file.pattern": ".*"}, STRINGS)
@@ -114,6 +130,7 @@ def test_a_bad_file_moves_to_the_folder_of_errors(tasks: Tasks) -> None:
         ({}, 'Missing required configuration "input.file.pattern"'),
         ({"input.file.pattern": ".*"}, "value.schema"),
         ({"input.file.pattern": ".*", "value.schema": "{}"}, "Invalid value {} for configuration value.schema"),
+        ({"input.file.pattern": ".*", "value.schema": "[" * 100_000}, "for configuration value.schema: a schema such as"),
         ({"input.file.pattern": ".*", "value.schema": '{"fieldSchemas": {"a": {"type": "MAP"}}}'}, "the type of the field a"),
         ({"input.file.pattern": ".*", "schema.generation.enabled": "true", "finished.path": ""}, "configuration finished.path"),
         ({"input.file.pattern": ".*", "schema.generation.enabled": "true", "csv.escape.char": "39"}, "csv.escape.char"),
@@ -126,6 +143,14 @@ def test_what_is_wrong_is_said(config: Mapping[str, str], says: str) -> None:
     with pytest.raises(ConfigError) as caught:
         config_of(SpoolDirCsv(), given)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("cls", [SpoolDirAvro, SpoolDirJson, SpoolDirLines])
+@pytest.mark.parametrize("config", [{"timestamp.mode": "FILE_TIME"}, {"cleanup.policy.maintain.relative.path": "true"}])
+def test_what_no_source_has_is_refused(cls: type[SpoolDir], config: Mapping[str, str]) -> None:
+    given = {"topic": "t", "input.path": "/in", "error.path": "/error", "finished.path": "/done", "input.file.pattern": ".*"}
+    with pytest.raises(ConfigError, match="This key is not supported"):
+        config_of(cls(), {**given, **config})
 
 
 def test_tasks_share_files() -> None:

@@ -188,9 +188,9 @@ class MariadbServer(Server):
             host="127.0.0.1", port=self.port, user="root", database=database, autocommit=True, charset="utf8mb4"
         )  # fmt: skip
 
-    def query(self, statement: str) -> Any:
+    def query(self, statement: str, database: str | None = None) -> Any:
         """Run a statement; its rows, if it has some."""
-        connection = self.connect(None)
+        connection = self.connect(database)
         try:
             with connection.cursor() as cursor:
                 cursor.execute(statement)

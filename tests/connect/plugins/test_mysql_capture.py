@@ -157,3 +157,19 @@ def test_truncations_have_events_if_they_are_not_skipped(capture: MysqlCapture) 
 )  # fmt: skip
 def test_statements_that_empty_tables(statement: str, table: tuple[str, str] | None) -> None:
     assert truncated(statement, "d") == table
+
+
+def test_a_connection_that_is_lost_is_made_again(capture: MysqlCapture) -> None:
+    """Each change comes, without waiting for the next ones."""
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    with capture.tasks.running(capture.job()) as task:
+        capture.until("t", 1, task)
+        capture.run("INSERT INTO t VALUES (2)")
+        capture.until("t", 2, task)
+        for (number,) in capture.server.query("SELECT id FROM information_schema.processlist WHERE command = 'Binlog Dump'"):
+            capture.server.query(f"KILL {number}")
+        capture.run("INSERT INTO t VALUES (3)")
+        capture.until("t", 3, task)
+        capture.run("INSERT INTO t VALUES (4)")
+        found = capture.until("t", 4, task)
+    assert [after for _, _, after in found] == [{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}]

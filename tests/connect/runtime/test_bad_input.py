@@ -49,7 +49,29 @@ def test_a_topic_that_is_deleted_under_a_sink_and_comes_back(tasks: Tasks) -> No
     wait_until(lambda: task.failure() == said, "it does not say so")
     tasks.stop(task)
     with tasks.running(file_sink(tasks)) as task:  # the engine starts it again
-        tasks.until(lambda: lines(tasks) == list("abcdefgh"), task, "the lines of the other topic are not there")
+        tasks.until(lambda: tasks.committed().get(0, (0, ""))[0] == 5, task, "the lines of the other topic are not there")
+    assert lines(tasks) == list("abcdefgh")
+
+
+def test_a_task_leaves_the_partitions_of_others_as_they_are(tasks: Tasks) -> None:
+    """Another task of the connector may already read them from their beginning."""
+    tasks.create_topic(2)
+    for partition in range(2):
+        tasks.produce("a", partition=partition)
+    job = tasks.job("FileStreamSink", "sink", {"file": str(tasks.folder / "out"), "topics": tasks.topic}, task=0, tasks=2)
+    task = tasks.start(job)
+
+    def own() -> list[int]:
+        return [partition for partition, (offset, _) in tasks.committed(2).items() if offset == 1]
+
+    tasks.until(own, task, "the offset is not committed")
+    begins = [(tasks.topic, partition) for partition in own()]
+    delete_topic(tasks)
+    tasks.create_topic(2)
+    wait_until(lambda: task.failure() is not None, "it does not end")
+    tasks.stop(task)
+    assert isinstance(task._error, sink_reader.BegunAnew)
+    assert (len(begins), [*task._error.begins]) == (1, begins)
 
 
 def test_a_topic_that_is_shorter_is_read_from_its_beginning(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:

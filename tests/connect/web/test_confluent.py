@@ -98,7 +98,9 @@ def test_a_refused_record_ends_the_task(tasks: Tasks, web: WebServer) -> None:
     tasks.create_topic()
     tasks.produce("1", "2")
     task = tasks.start(sink(tasks, web, {"max.retries": "0"}))
-    wait_until(lambda: "answers 400 Bad Request, after 1 tries" in (task.failure() or ""))
+    wait_until(lambda: task.failure() is not None, "the task does not end")
+    assert "answers 400 Bad Request, after 1 tries" in str(task.failure())
+    assert [each.body for each in web.calls] == [b"1", b"2"]
 
 
 @pytest.mark.parametrize(
@@ -113,6 +115,12 @@ def test_a_refused_record_ends_the_task(tasks: Tasks, web: WebServer) -> None:
         ({"headers": "nonsense"}, "Invalid value nonsense for configuration headers"),
         ({"regex.patterns": "a~b", "regex.replacements": "c"}, "there are 2 regex.patterns"),
         ({"regex.patterns": "(", "regex.replacements": "c"}, "for configuration regex.patterns"),
+        (
+            {"regex.patterns": "a", "regex.replacements": "$1"},
+            "Invalid value $1 for configuration regex.replacements: invalid group",
+        ),
+        ({"regex.patterns": "a", "regex.replacements": r"\d"}, "for configuration regex.replacements: bad escape"),
+        ({"headers": "A: 1|2;B: 3", "header.separator": ";"}, "for configuration headers: a header cannot have |"),
         ({"http.api.url": "http://x/${nonsense}"}, "for configuration http.api.url"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.connect.plugins.servers import MariadbServer
 from tests.differential.capture.captures import Event
+from tests.differential.capture.kinds import table_of
 
 CLASS = "io.debezium.connector.mysql.MySqlConnector"
 PREFIX, DONE = "m", "shop.done"
@@ -25,13 +26,9 @@ KINDS: Mapping[str, tuple[str, ...]] = {  # values by type; all of them are in o
     "timestamp NULL": ("'2020-01-01 02:00:00'",), "timestamp(6) NULL": ("'2020-01-01 02:00:00.1'",), "year": ("2020",),
     "enum('a','b')": ("'b'",), "set('a','b')": ("'a,b'", "''"),
 }  # fmt: skip
-COLUMNS = [(kind, value) for kind, values in KINDS.items() for value in values]
-ROWS = (
-    f"INSERT INTO kinds VALUES (1, {', '.join(value for _, value in COLUMNS)})",
-    f"INSERT INTO kinds VALUES (2, {', '.join('NULL' for _ in COLUMNS)})",
-)
+TABLE_OF_KINDS, ROWS = table_of(KINDS)
 SCHEMA = (
-    f"CREATE TABLE kinds (id int PRIMARY KEY, {', '.join(f'c{at} {kind}' for at, (kind, _) in enumerate(COLUMNS))})",
+    TABLE_OF_KINDS,
     "CREATE TABLE keyed (a int, b varchar(9), v int, PRIMARY KEY (b, a))",
     "CREATE TABLE loose (n int, text text)",
     "CREATE TABLE done (id int PRIMARY KEY)",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tests.differential.capture.kinds import table_of
+
 CLASS = "io.debezium.connector.postgresql.PostgresConnector"
 PREFIX, DONE = "p", "public.done"  # the last row of a part of the changes is in the table DONE
 TABLES = ("public.kinds", "public.keyed", "public.loose")
@@ -28,16 +30,12 @@ KINDS: Mapping[str, tuple[str, ...]] = {  # values by type; all of them are in o
     "date[]": ("'{2020-01-01}'",), "timestamptz[]": ("'{2020-01-01 00:00:00+00}'",), "bool[]": ("'{t,f}'",),
     "uuid[]": ("'{00000000-0000-0000-0000-000000000001}'",),
 }  # fmt: skip
-COLUMNS = [(kind, value) for kind, values in KINDS.items() for value in values]
-ROWS = (
-    f"INSERT INTO kinds VALUES (1, {', '.join(value for _, value in COLUMNS)})",
-    f"INSERT INTO kinds VALUES (2, {', '.join('NULL' for _ in COLUMNS)})",
-)
+TABLE_OF_KINDS, ROWS = table_of(KINDS)
 SCHEMA = (
     "CREATE EXTENSION hstore",
     "CREATE TYPE mood AS ENUM ('sad', 'ok')",
     "CREATE DOMAIN positive AS int4 CHECK (VALUE > 0)",
-    f"CREATE TABLE kinds (id int PRIMARY KEY, {', '.join(f'c{at} {kind}' for at, (kind, _) in enumerate(COLUMNS))})",
+    TABLE_OF_KINDS,
     "CREATE TABLE keyed (a int, b text DEFAULT 'x', c numeric(6,2), big text, PRIMARY KEY (b, a))",
     "ALTER TABLE keyed ALTER big SET STORAGE EXTERNAL",
     "CREATE TABLE loose (v text)",

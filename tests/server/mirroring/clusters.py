@@ -11,7 +11,7 @@ from barnabas.cli import mirror_requests
 from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.connection import Connection
 from barnabas.cli.mirror_failback import Failback, LostPart
-from barnabas.cli.mirror_requests import LinkView, alter_link, finish_promotion, start_promotion, view, wait_ready
+from barnabas.cli.mirror_requests import LinkView, alter_link, promote_copies, view
 from barnabas.cli.resources import Change, Operation
 from barnabas.client.blocking import BlockingClient
 from barnabas.mirror.status import PartitionStatus
@@ -48,10 +48,9 @@ def wait_for_reason(target: str, topic: str, reason: str) -> None:
 
 def promote(target: str, topics: list[str], *, now: bool = False, wait_s: float = 30, link: str = LINK) -> list[PartitionStatus]:
     with Brokers(Connection(target)) as brokers:
-        start_promotion(brokers.first, topics, now=now)
-        ready = wait_ready(brokers, link, topics, wait_s)
-        finish_promotion(brokers, link, ready, wait_s)
-    return ready
+        promoted = promote_copies(brokers, link, topics, now=now, wait_s=wait_s)
+    assert promoted.has_groups
+    return promoted.partitions
 
 
 def batches(servers: str, topic: str) -> dict[tuple[int, int], bytes]:

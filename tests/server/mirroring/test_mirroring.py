@@ -291,6 +291,35 @@ def committed_with_text(servers: str, group: str, topic: str) -> tuple[int, str]
     return found.offset, found.metadata.rstrip("\0")  # librdkafka sends the end of its string too
 
 
+def test_a_promotion_copies_the_offsets_of_groups_a_last_time(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "last")
+    write(theirs, "last", map(str, range(10)))
+    create_link(ours, theirs, topics="last", sync_group_offsets_interval_seconds="3600")
+    wait_until(lambda: ends(ours, "last") == {0: 10}, within_s=30)
+    commit(theirs, "late", "last", 7)
+    promote(ours, ["last"])
+    assert committed(ours, "late", "last") == 7
+
+
+def test_a_group_with_members_here_keeps_its_offsets_and_is_told(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "followed")
+    create(ours, "own")
+    write(theirs, "followed", map(str, range(5)))
+    consumer = Consumer({"bootstrap.servers": ours, "group.id": "busy", "session.timeout.ms": 6000})
+    consumer.subscribe(["own"])
+    wait_until(lambda: consumer.poll(0.1) is None and consumer.assignment())
+    create_link(ours, theirs, topics="followed", sync_group_offsets_interval_seconds="1")
+    commit(theirs, "busy", "followed", 3)
+    told = {"groups (busy)": "they have members here, and keep their own offsets"}
+    wait_until(lambda: link(ours).not_followed == told, within_s=30)
+    consumer.close()
+    wait_until(lambda: committed(ours, "busy", "followed") == 3, within_s=30)
+    wait_until(lambda: link(ours).not_followed == {}, within_s=30)
+    assert link(ours).group_rounds[0] > 0
+
+
 def test_a_group_that_is_deleted_in_the_source_stays(source: Broker, target: Broker) -> None:
     theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders")

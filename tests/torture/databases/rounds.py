@@ -259,13 +259,7 @@ class MariadbTorture(Torture):
         return MariadbServer()
 
     def run(self, statement: str) -> Any:
-        connection = self.server.connect()
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(statement)
-                return cursor.fetchall()
-        finally:
-            connection.close()
+        return self.server.query(statement, "shop")
 
     def workload(self, seed: int) -> Changing:
         return mariadb_workload.MariadbWorkload(self.server, seed)

@@ -7,7 +7,8 @@ they have together. A field that an object lacks is null.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -15,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.connect.config_def import ConfigDef
-from barnabas.connect.config_types import Importance, Type
+from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.converters import json_columns
 from barnabas.connect.converters.interface import Converted
-from barnabas.connect.converters.json_schema import arrow_type, schema_of
+from barnabas.connect.converters.json_schema import DECIMAL, PRECISION, arrow_type, schema_of
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.validators import ValidString
 
@@ -41,6 +42,18 @@ class Envelope(msgspec.Struct, forbid_unknown_fields=True):
 
 _ENVELOPE = msgspec.json.Decoder(Envelope)  # made at import, because threads must not make it at once
 _ANY = msgspec.json.Decoder()
+_EXACT = msgspec.json.Decoder(float_hook=Decimal)  # for decimals that are numbers
+_DIGITS = Context(prec=PRECISION)
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+MISFITS = (
+    ConnectError,
+    pa.ArrowException,
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    OverflowError,
+)  # of schema and payload
 
 
 class JsonConverter:
@@ -68,16 +81,12 @@ class JsonConverter:
     )  # fmt: skip
 
     def __init__(self, config: Mapping[str, str], *, is_key: bool) -> None:
-        text = config.get("schemas.enable", "true").strip().lower()
-        if text not in {"true", "false"}:
-            raise ConnectError(
-                f"Invalid value {text} for configuration schemas.enable: Expected value to be either true or false"
-            )
-        self.has_schemas = text == "true"
-        form = config.get("decimal.format", "BASE64").strip().upper()
-        if form not in DECIMAL_FORMATS:
-            raise ConnectError(f"Invalid value {form} for configuration decimal.format: one of {', '.join(DECIMAL_FORMATS)}")
-        self._is_numeric = form == "NUMERIC"
+        try:
+            given = self.config.parse(config)
+        except ConfigError as error:
+            raise ConnectError(str(error)) from None
+        self.has_schemas: bool = given["schemas.enable"]
+        self._is_numeric = given["decimal.format"].upper() == "NUMERIC"
         del is_key
 
     def decode(self, payloads: Array) -> Converted:
@@ -88,7 +97,7 @@ class JsonConverter:
         for row, each in enumerate(payloads.to_pylist()):
             try:
                 values.append(_ANY.decode(each) if each else None)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except UNREADABLE as error:
                 values.append(None)
                 bad[row] = f"Converting byte[] to Kafka Connect data failed due to serialization error: {error}"
         return Converted(_column(values), bad)
@@ -101,18 +110,15 @@ class JsonConverter:
                 continue
             try:
                 envelope = _ENVELOPE.decode(each)
-                rows, values = parts.setdefault(bytes(envelope.schema), ([], []))
-                values.append(_ANY.decode(envelope.payload))
-                rows.append(row)
-            except (msgspec.MsgspecError, UnicodeDecodeError):
+                text = bytes(envelope.schema)
+                value = (_EXACT if DECIMAL in text else _ANY).decode(envelope.payload)
+            except UNREADABLE:
                 bad[row] = ENVELOPE
-        columns = []
-        for text, (rows, values) in parts.items():
-            schema = _ANY.decode(text)
-            try:
-                columns.append((rows, _column(values) if schema is None else _typed(values, schema)))
-            except (ConnectError, pa.ArrowException, ValueError, TypeError) as error:
-                bad |= dict.fromkeys(rows, str(error))
+                continue
+            rows, values = parts.setdefault(text, ([], []))
+            rows.append(row)
+            values.append(value)
+        columns = [found for text, (rows, values) in parts.items() for found in _columns_of(text, rows, values, bad)]
         return Converted(_scattered(columns, len(payloads)), bad)
 
     def encode(self, column: Array, topic: str) -> Array:
@@ -149,8 +155,37 @@ def _objects(values: list[Any]) -> Array:
     return made
 
 
-def _typed(values: list[Any], schema: Mapping[str, Any]) -> Array:
-    kind = arrow_type(schema)
+def _columns_of(text: bytes, rows: list[int], values: list[Any], bad: dict[int, str]) -> Iterator[tuple[list[int], Array]]:
+    """Columns of the values that have this schema, with their rows. Rows whose values do not fit go to `bad`."""
+    try:
+        schema = _ANY.decode(text)
+        kind = None if schema is None else arrow_type(schema)
+    except (*UNREADABLE, *MISFITS) as error:
+        bad |= dict.fromkeys(rows, f"the schema cannot be read: {error!r}")
+        return
+    if kind is None:
+        yield rows, _column(values)
+        return
+    try:
+        found = _typed(values, kind)
+    except MISFITS:
+        bad |= dict(_misfits(rows, values, kind))
+        values = [value for row, value in zip(rows, values, strict=True) if row not in bad]
+        rows = [row for row in rows if row not in bad]
+        found = _typed(values, kind)
+    if rows:
+        yield rows, found
+
+
+def _misfits(rows: list[int], values: list[Any], kind: pa.DataType) -> Iterator[tuple[int, str]]:
+    for row, value in zip(rows, values, strict=True):
+        try:
+            _typed([value], kind)
+        except MISFITS as error:
+            yield row, str(error)
+
+
+def _typed(values: list[Any], kind: pa.DataType) -> Array:
     return pa.array([_shaped(each, kind) for each in values], kind)
 
 
@@ -169,16 +204,17 @@ def _shaped(value: Any, kind: pa.DataType) -> Any:
     if pa.types.is_map(kind):
         pairs = value.items() if isinstance(value, dict) else value
         return [(_shaped(name, kind.key_type), _shaped(each, kind.item_type)) for name, each in pairs]
-    return value
+    return float(value) if isinstance(value, Decimal) else value
 
 
-def _decimal(value: Any, kind: Any) -> Any:
-    from decimal import Decimal
-
-    if isinstance(value, int | float):
-        return round(Decimal(str(value)), kind.scale)
-    unscaled = int.from_bytes(base64.b64decode(value), "big", signed=True)
-    return Decimal(unscaled).scaleb(-kind.scale)
+def _decimal(value: Any, kind: Any) -> Decimal:
+    """A decimal: bytes in base64, or a number, which is rounded to the scale."""
+    if isinstance(value, str):
+        return Decimal(f"{int.from_bytes(base64.b64decode(value), 'big', signed=True)}E{-kind.scale}")
+    try:
+        return Decimal(value).quantize(Decimal(f"1E{-kind.scale}"), context=_DIGITS)
+    except InvalidOperation:
+        raise ConnectError(f"{value} has more than {PRECISION} digits with the scale {kind.scale}") from None
 
 
 def _scattered(columns: list[tuple[list[int], Array]], count: int) -> Array:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from barnabas.connect.errors import ConnectError
 
 LOGICAL = "org.apache.kafka.connect.data."
+DECIMAL = f"{LOGICAL}Decimal".encode()
 PRECISION = 38
 NAME = b"connect.name"  # metadata of a field: the name of its schema in Kafka Connect
 _SIMPLE: Mapping[str, pa.DataType] = {

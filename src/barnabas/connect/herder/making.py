@@ -3,19 +3,16 @@ could start with."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from barnabas.connect.aliases import FAMILIES
 from barnabas.connect.catalog import Kind, UnknownPlugin, find
-from barnabas.connect.config_types import ConfigError
+from barnabas.connect.config_types import ConfigError, key_of
 from barnabas.connect.converters.registry import converter, header_converter
 from barnabas.connect.definitions import CONVERTERS
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.transforms.chain import aliases_of, made_of
 from barnabas.connect.transforms.interface import Transform
-
-_KEY = re.compile(r"for configuration ([\w.]+)")
 
 
 def making_errors(config: Mapping[str, str], worker: Mapping[str, str]) -> dict[str, list[str]]:
@@ -27,14 +24,14 @@ def _of_aliases(config: Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:
     for family in FAMILIES:
         for alias in aliases_of(config, family.key):
             prefix = f"{family.key}.{alias}."
+            name = config.get(f"{prefix}type")
             try:
-                if not _runs_code(config[f"{prefix}type"].strip(), family.kind):
+                if name is not None and not _runs_code(name.strip(), family.kind):
                     made_of(config, family.key, alias, family.kind)
             except (ConfigError, ConnectError) as error:
-                named = _KEY.search(str(error))
-                key = f"{prefix}{named[1]}" if named is not None and f"{prefix}{named[1]}" in config else f"{prefix}type"
-                yield key, [str(error)]
-            except (UnknownPlugin, KeyError):  # the definitions have said so
+                key = f"{prefix}{key_of(error)}"
+                yield key if key in config else f"{prefix}type", [str(error)]
+            except UnknownPlugin:  # the definitions have said so
                 continue
 
 

@@ -13,6 +13,7 @@ from barnabas.connect.config_types import as_text
 from barnabas.connect.functions import connector_class
 from barnabas.connect.herder.state import Config
 from barnabas.connect.herder.validation import definition_of, plugin_of
+from barnabas.connect.references import Resolver
 
 WITHOUT_EFFECT = "Without effect"  # how the documentation of such a key begins
 # keys that definitions do not list one by one: settings of clients, and those of converters
@@ -20,9 +21,17 @@ OF_ALL = ("key.converter.", "value.converter.", "header.converter.", "admin.over
 OF_KIND = {Kind.SOURCE: ("producer.override.",), Kind.SINK: ("consumer.override.", "producer.override.")}
 
 
-def unused_keys(config: Config, worker: Mapping[str, str]) -> dict[str, str]:
-    """By key, why it does nothing. The config is one that has no errors."""
-    given = {key: value for key, value in config.items() if value is not None}
+def unused_keys(config: Config, worker: Mapping[str, str], resolver: Resolver) -> dict[str, str]:
+    """By key, why it does nothing.
+
+    Args:
+        config: one that has no errors.
+
+    Raises:
+        HttpError: the class is no longer there.
+        Unresolved: a reference cannot be resolved.
+    """
+    given = resolver.resolved({key: value for key, value in config.items() if value is not None})
     found = plugin_of(config)
     cls = connector_class(found.load())
     known = definition_of(found, given, worker).keys

@@ -39,7 +39,7 @@ class BegunAnew(ConnectError):
     """A topic is another one than that to which the positions of a task belong.
 
     Args:
-        begins: the offsets at which it begins now.
+        begins: the offsets at which the partitions of the task begin now.
         reason: how the task knows.
     """
 
@@ -154,7 +154,7 @@ class SinkReader:
         """Raises BegunAnew; see rule 5."""
         now_s = time.monotonic()
         for topic in planner.replaced(self._ids):
-            raise BegunAnew(_of_topics(planner.initial(), {topic}), f"the topic {topic} was deleted and created again")
+            raise BegunAnew(self._begins(planner, topic), f"the topic {topic} was deleted and created again")
         self._ids = {topic: planner.topic_ids.get(topic) or known for topic, known in {**planner.topic_ids, **self._ids}.items()}
         self._shrunk = {place: self._shrunk.get(place, now_s) for place, end in ends.items() if end < start[place]}
         for place, since_s in self._shrunk.items():
@@ -162,7 +162,11 @@ class SinkReader:
                 reason = (
                     f"the topic {place[0]} is another one, because its partition {place[1]} ends before the offset {start[place]}"
                 )
-                raise BegunAnew(_of_topics(planner.initial(), {place[0]}), reason)
+                raise BegunAnew(self._begins(planner, place[0]), reason)
+
+    def _begins(self, planner: Planner, topic: str) -> Offsets:
+        """Where the partitions of a topic begin that are this task's; other tasks look at theirs."""
+        return {place: offset for place, offset in planner.initial().items() if place[0] == topic and self._is_mine(place)}
 
     def begin_anew(self, begins: Offsets) -> None:
         """Let the group begin at these offsets."""
@@ -209,7 +213,3 @@ class SinkReader:
         if not planned and any(known[place].offset != found[place] for place in self._own if place in found):
             self._commit()  # tools that show the lag look at the group, and the target is ahead of it
         return {**self.positions, **planned} if planned else None
-
-
-def _of_topics(offsets: Offsets, topics: set[str]) -> Offsets:
-    return {place: offset for place, offset in offsets.items() if place[0] in topics}

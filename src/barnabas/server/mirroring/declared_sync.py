@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.client.errors import UnsupportedRequest
 from barnabas.client.plans import Call
 from barnabas.cluster.metadata.declared import Changes, Kind
+from barnabas.error_codes import code_name
 from barnabas.errors import ErrorCode
 from barnabas.mirror import declared
 from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
@@ -142,7 +143,7 @@ async def _sync_quotas(services: Services, link: Link, client: AsyncClient) -> s
 
 
 def _refusal(code: int) -> str:
-    return f"the source answers {ErrorCode(code).name}"
+    return f"the source answers {code_name(code)}"
 
 
 async def _declare(services: Services, link: Link, plan: Plan) -> None:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.client import operations
 from barnabas.client.errors import ClientError
 from barnabas.client.plans import Call
-from barnabas.config.mirror_settings import MIRROR_LINK, MIRROR_STATE
+from barnabas.config.mirror_settings import MIRROR_LINK, MIRROR_STATE, OF_FAILBACK
+from barnabas.error_codes import code_name
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.groups import WITHOUT_OFFSETS, Committed, GroupOffsets, Partition, summary
-from barnabas.mirror.partition_copy import OF_FAILBACK
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 LATEST = NO_EPOCH = -1
 LAST_VERSION_WITH_NAMES = 9  # of OffsetFetch and OffsetCommit
+HAS_MEMBERS = "they have members here, and keep their own offsets"
 GROUPS_AT_ONCE = 100  # of one OffsetFetch
 
 
@@ -67,8 +68,8 @@ class GroupSync:
         if self._peers is not None:
             await self._peers.close()
 
-    async def sync(self, client: AsyncClient) -> None:
-        """Commit what has changed in the source.
+    async def sync(self, client: AsyncClient) -> bool:
+        """Commit what has changed in the source; returns whether all of it was accepted here.
 
         Raises:
             ClientError: the source does not answer.
@@ -85,6 +86,7 @@ class GroupSync:
                 await self._sync_some(client, broker_id, groups[start : start + GROUPS_AT_ONCE])
         self._offsets.keep(kept)
         self.not_followed = {f"{what} ({summary(names)})": why for (what, why), names in sorted(self._left_out.items())}
+        return ("groups", HAS_MEMBERS) not in self._left_out
 
     async def _groups_at(self, client: AsyncClient, broker_id: int) -> list[str]:
         """The groups that a broker of the source coordinates and that the link copies."""
@@ -114,7 +116,7 @@ class GroupSync:
         answer = await client.request(Call(request, broker_id, LAST_VERSION_WITH_NAMES, 8))
         for group in answer.groups:
             if group.error_code:
-                reason = f"the source answers {ErrorCode(group.error_code).name}"
+                reason = f"the source answers {code_name(group.error_code)}"
                 self._left_out["groups", reason].add(group.group_id)
                 continue
             found[group.group_id] = {
@@ -130,8 +132,12 @@ class GroupSync:
         if not self._offsets.knows(group):
             self._offsets.committed(group, await self._committed_here(group))
         due = self._offsets.due(group, theirs, ends)
-        if due:
-            self._offsets.committed(group, await self._commit(group, due))
+        if not due:
+            return
+        accepted = await self._commit(group, due)
+        self._offsets.committed(group, accepted)
+        if len(accepted) < len(due):
+            self._left_out["groups", HAS_MEMBERS].add(group)
 
     async def _committed_here(self, group: str) -> dict[Partition, Committed]:
         request = OffsetFetchRequestGroup(group_id=group, topics=None, member_epoch=-1)

@@ -16,9 +16,10 @@ from zlib import crc32
 from barnabas.client import operations
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.errors import ClientError, UnsupportedRequest
+from barnabas.config.mirror_settings import MIRROR_LINK, MIRROR_STATE, OF_FAILBACK, PROMOTING
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.fetch_times import Counters, summed
-from barnabas.mirror.partition_copy import OF_FAILBACK, PartitionCopy
+from barnabas.mirror.partition_copy import PartitionCopy
 from barnabas.mirror.rate_limit import RateLimit
 from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, LinkTimes, PartitionStatus, encode
 from barnabas.mirror.topics import ANOTHER_ID, DELETED, id_text
@@ -65,6 +66,8 @@ class LinkRunner:
         self._error = "no answer of the source yet"
         self._stale = asyncio.Event()
         self._groups = GroupSync(services, coordinators, link)
+        self._group_rounds = 0 if link.values["sync.group.offsets.enabled"] else -1
+        self._closing: set[asyncio.Task[None]] = set()  # fetchers that end
         self._tasks = [
             services.loop.create_task(self._look_for_ever(), name=f"mirror-{link.name}"),
             services.loop.create_task(self._sync_groups_for_ever(), name=f"mirror-groups-{link.name}"),
@@ -75,7 +78,7 @@ class LinkRunner:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._groups.close()
-        await asyncio.gather(*(fetcher.close() for fetcher in self._fetchers.values()))
+        await asyncio.gather(*(fetcher.close() for fetcher in self._fetchers.values()), *self._closing)
         for client in (self._client, *self._lanes):
             await client.close()
 
@@ -110,7 +113,7 @@ class LinkRunner:
         """The status as read-only settings of the link: one of the link, and one of each copy that this broker leads."""
         error = "the link is paused" if self.link.is_paused else self._error
         not_followed = {**self._not_followed, **self._groups.not_followed}
-        found = {LINK_STATUS: encode(LinkStatus(error, self._refused_now(), not_followed, self.times()))}
+        found = {LINK_STATUS: encode(LinkStatus(error, self._refused_now(), not_followed, self.times(), self._group_rounds))}
         for each in self.partition_statuses():
             found[f"{PREFIX}{each.topic}-{each.partition}"] = encode(each)
         return found
@@ -198,20 +201,36 @@ class LinkRunner:
                 await asyncio.wait_for(self._stale.wait(), self.link.refresh_s)
 
     async def _sync_groups_for_ever(self) -> None:
-        values = self.link.values
-        while values["sync.group.offsets.enabled"]:
-            await asyncio.sleep(values["sync.group.offsets.interval.seconds"])
+        interval_s = self.link.values["sync.group.offsets.interval.seconds"]
+        while self._group_rounds >= 0:
+            await self._until_next_round(interval_s)
             if self.link.is_paused:
                 continue
             try:
-                await self._groups.sync(self._client)
+                self._group_rounds += await self._groups.sync(self._client)
             except UnsupportedRequest as error:  # before Kafka 3.0
                 logger.warning("event=mirror-groups-not-copied link=%s error=%r", self.link.name, str(error))
-                return
+                self._group_rounds = -1
             except (ClientError, KafkaError) as error:
                 logger.info("event=mirror-groups-late link=%s error=%r", self.link.name, str(error))
             except Exception:  # as in `SourceFetcher`
                 logger.exception("event=mirror-groups-failed link=%s", self.link.name)
+
+    async def _until_next_round(self, interval_s: int) -> None:
+        """Wait for the time of the next round of group offsets. It comes at once during a promotion, which waits for it."""
+        loop, seen = self._services.loop, None
+        due_s, is_promoting = loop.time() + interval_s, False
+        while loop.time() < due_s and not is_promoting:
+            await asyncio.sleep(LEAST_BETWEEN_LOOKS_S)
+            image = self._services.metadata
+            if image.configs is not seen:
+                seen, is_promoting = (
+                    image.configs,
+                    any(
+                        settings.get(MIRROR_STATE) == PROMOTING and settings.get(MIRROR_LINK) == self.link.name
+                        for settings in image.configs.values()
+                    ),
+                )
 
     async def _look(self) -> None:
         services, client = self._services, self._client
@@ -243,7 +262,7 @@ class LinkRunner:
         for partition, copy in self._copies.items():
             topic = self._client.cluster.topics.get(copy.source_topic)
             was_deleted, copy.is_source_deleted = copy.is_source_deleted, False
-            if copy.state in OF_FAILBACK and not copy.has_compared:
+            if copy.state in OF_FAILBACK and not copy.divergence.is_known:
                 copy.reason = ""  # the controller looks whether it is a copy of the topic here
             elif topic is None:
                 error = absent.get(copy.source_topic, ErrorCode.NONE)
@@ -280,6 +299,7 @@ class LinkRunner:
             fetcher = self._fetchers.pop(slot)
             self._ended.add_all(fetcher.times.counters)
             closing = self._services.loop.create_task(fetcher.close())
-            closing.add_done_callback(lambda _: None)
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
         for fetcher in self._fetchers.values():
             fetcher.wake()

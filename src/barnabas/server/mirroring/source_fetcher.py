@@ -24,10 +24,12 @@ from barnabas.client.operations import LAST_VERSION_WITH_NAMES
 from barnabas.client.plans import Call
 from barnabas.client.streamed_fetch import FIRST_VERSION, FetchStream
 from barnabas.config.mirror_settings import MIRRORING
+from barnabas.error_codes import code_name
 from barnabas.errors import ErrorCode, KafkaError, StorageError
+from barnabas.mirror.divergence import NO_EPOCH
 from barnabas.mirror.fetch_times import FetchTimes, Part
 from barnabas.mirror.link import FIRST_FETCH_BYTES, LEAST_FETCH_BYTES, MOST_FETCH_BYTES
-from barnabas.mirror.partition_copy import NO_EPOCH, PartitionCopy, SourceAnswer, Step
+from barnabas.mirror.partition_copy import PartitionCopy, SourceAnswer, Step
 from barnabas.mirror.rate_limit import RateLimit
 from barnabas.mirror.source_session import Key, SourceSession, Wanted
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -192,7 +194,9 @@ class SourceFetcher:
             self._session.leave(key)
             return
         source_epoch = copy.source_epoch if copy.source_epoch != NO_EPOCH else -1
-        self._session.ask(key, Wanted(topic_id, epoch, copy.position, source_epoch, copy.fetch_bytes or MOST_FETCH_BYTES))
+        self._session.ask(
+            key, Wanted(topic_id, epoch, copy.position, source_epoch, copy.divergence.fetch_bytes or MOST_FETCH_BYTES)
+        )
 
     # One request
 
@@ -314,13 +318,13 @@ class SourceFetcher:
     async def _cut(self, copy: PartitionCopy) -> Step:
         """Cut off what the source does not have. The checkpoints are written before and after, as when a follower is cut."""
         services, partition = self._services, copy.partition
-        if not copy.may_cut():
+        if not copy.divergence.may_cut():
             await self._log_start_offsets.keep([partition.log])
-        rewind = copy.plan_cut()
+        rewind = copy.divergence.plan_cut()
         if rewind is not None:
             await services.loop.run_in_executor(services.io_threads, rewind.run)
         end = partition.log.log_end_offset
-        count = copy.cut(rewind)
+        count = copy.divergence.cut(rewind)
         if not count:
             return Step.WAIT
         logger.warning("event=mirror-log-cut topic=%s partition=%d end_before=%d end=%d offsets=%d",
@@ -339,7 +343,7 @@ class SourceFetcher:
             answer = await self._client.request(Call(ListOffsetsRequest(replica_id=-1, topics=topics), self._leader))
             item = answer.topics[0].partitions[0]
             if item.error_code:
-                copy.reason = f"the source answers {ErrorCode(item.error_code).name}"
+                copy.reason = f"the source answers {code_name(item.error_code)}"
                 return Step.FIND_LEADER
             found.append(item.offset)
         return copy.receive_range(*found)

@@ -7,18 +7,76 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from barnabas.connect.api import Config
-from barnabas.connect.config_def import ConfigDef
-from barnabas.connect.config_types import ConfigError, Importance, Type, invalid
+from barnabas.connect.config_def import NO_DEFAULT, ConfigDef
+from barnabas.connect.config_types import Importance, Type, invalid
 from barnabas.connect.errors import BadRecords
-from barnabas.connect.plugins.dialects.translation import Texts, TranslatedSink, idle, refusing
+from barnabas.connect.plugins.dialects.translation import Row, Texts, TranslatedSink, defined, idle, refusing
 from barnabas.connect.plugins.http.settings import CODES, URL
 from barnabas.connect.plugins.http.sink import HttpSink
 from barnabas.connect.validators import Range, ValidString, one_of
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+HEADERS, SEPARATOR = "headers", "header.separator"
 PATTERNS, REPLACEMENTS, BETWEEN = "regex.patterns", "regex.replacements", "regex.separator"
-REPORTER = "there are no records of answers; errors.deadletterqueue.topic.name gets the records that are refused"
-LICENSE = "no license is needed"
+KEYS = (
+    Row("http.api.url", Type.STRING, NO_DEFAULT, HIGH, "The URL; it may have ${topic} and ${key}.", URL),
+    Row("request.method", Type.STRING, "POST", HIGH, "The method.", ValidString(("POST", "PUT", "PATCH"), is_case_sensitive=False)),
+    Row(
+        "behavior.on.null.values", Type.STRING, "ignore", LOW,
+        "What becomes of a record without a value: it is left out, DELETE is sent to the URL, or it is an error.",
+        one_of("ignore", "delete", "log", "fail"),
+    ),
+    Row(
+        "behavior.on.error", Type.STRING, "fail", LOW,
+        "What becomes of a record that the server refuses: it is an error, by errors.tolerance, or it is left out.",
+        one_of("fail", "log", "ignore"),
+    ),
+    Row(HEADERS, Type.STRING, "", HIGH, "Headers of each request: Accept: text/plain|X-Team: a."),
+    Row(SEPARATOR, Type.STRING, "|", HIGH, "What separates headers."),
+    Row("request.body.format", Type.STRING, "string", MEDIUM, "The form of the values: their text, or JSON.", one_of("string", "json")),
+    Row("batch.max.size", Type.INT, 1, HIGH, "The records of a request.", Range(1)),
+    Row("batch.prefix", Type.STRING, "", HIGH, "The begin of a body of the format string."),
+    Row("batch.suffix", Type.STRING, "", HIGH, "Its end."),
+    Row("batch.separator", Type.STRING, ",", HIGH, "What is between its records."),
+    Row("batch.json.as.array", Type.BOOLEAN, False, HIGH, "Whether the body of the format json is an array for one record too."),
+    Row(PATTERNS, Type.STRING, "", MEDIUM, "Regular expressions that are replaced in texts of values."),
+    Row(REPLACEMENTS, Type.STRING, "", MEDIUM, "What replaces each of them; it may have $1."),
+    Row(BETWEEN, Type.STRING, "~", MEDIUM, "What separates patterns, and replacements."),
+    Row("max.retries", Type.INT, 10, MEDIUM, "How often a request is tried again.", Range(0)),
+    Row(
+        "retry.backoff.ms", Type.INT, 3000, MEDIUM,
+        "The pause before the second try; each further one is twice as long, up to a minute.", Range(1),
+    ),
+    Row("retry.on.status.codes", Type.LIST, "400-", MEDIUM, "The codes of answers after which a request is tried again.", CODES),
+    Row("http.request.timeout.ms", Type.INT, 30_000, LOW, "How long an answer is waited for.", Range(1)),
+    Row(
+        "auth.type", Type.STRING, "NONE", HIGH, "How the connector logs in: NONE, BASIC, or OAUTH2 with client credentials.",
+        ValidString(("NONE", "BASIC", "OAUTH2"), is_case_sensitive=False),
+    ),
+    Row("connection.user", Type.STRING, None, HIGH, "The user of BASIC."),
+    Row("connection.password", Type.PASSWORD, None, HIGH, "The password of BASIC."),
+    Row("oauth2.token.url", Type.STRING, None, HIGH, "Where OAUTH2 gets its token.", URL),
+    Row("oauth2.client.id", Type.STRING, None, HIGH, "The client of OAUTH2."),
+    Row("oauth2.client.secret", Type.PASSWORD, None, HIGH, "The secret of OAUTH2."),
+    Row("oauth2.client.scope", Type.STRING, "any", MEDIUM, "The scope of OAUTH2."),
+    Row("oauth2.token.property", Type.STRING, "access_token", MEDIUM, "The property of the answer that has the token."),
+    Row(
+        "ssl.ca.location", Type.STRING, None, LOW,
+        "A key of barnabas: a file with certificates of authorities, in place of the system's.",
+    ),
+)  # fmt: skip
+IDLE = {  # reasons, with the keys that do nothing
+    "there are no records of answers; errors.deadletterqueue.topic.name gets the records that are refused": (
+        "reporter.bootstrap.servers", "reporter.result.topic.name", "reporter.result.topic.replication.factor",
+        "reporter.result.topic.partitions", "reporter.error.topic.name", "reporter.error.topic.replication.factor",
+        "reporter.error.topic.partitions", "report.errors.as",
+    ),
+    "no license is needed": (
+        "confluent.license", "confluent.topic", "confluent.topic.bootstrap.servers", "confluent.topic.replication.factor",
+    ),
+    "http.request.timeout.ms holds for connecting too": ("http.connect.timeout.ms",),
+    "https in the URL says it": ("ssl.enabled", "https.ssl.protocol"),
+}  # fmt: skip
 REFUSED = {
     "http.proxy.host": "requests go to the server itself",
     "https.ssl.truststore.location": "ssl.ca.location takes a file of certificates in PEM",
@@ -30,66 +88,9 @@ _GROUP = re.compile(r"\$(\d)")
 
 
 def _definition() -> ConfigDef:
-    made = (
-        ConfigDef()
-        .define("http.api.url", Type.STRING, importance=HIGH, validator=URL, documentation="The URL; it may have ${topic} and ${key}.")
-        .define(
-            "request.method", Type.STRING, "POST", importance=HIGH,
-            validator=ValidString(("POST", "PUT", "PATCH"), is_case_sensitive=False), documentation="The method.",
-        )
-        .define(
-            "behavior.on.null.values", Type.STRING, "ignore", importance=LOW, validator=one_of("ignore", "delete", "log", "fail"),
-            documentation="What becomes of a record without a value: it is left out, DELETE is sent to the URL, or it is an error.",
-        )
-        .define(
-            "behavior.on.error", Type.STRING, "fail", importance=LOW, validator=one_of("fail", "log", "ignore"),
-            documentation="What becomes of a record that the server refuses: it is an error, by errors.tolerance, or it is left out.",
-        )
-        .define("headers", Type.STRING, "", importance=HIGH, documentation="Headers of each request: Accept: text/plain|X-Team: a.")
-        .define("header.separator", Type.STRING, "|", importance=HIGH, documentation="What separates headers.")
-        .define("request.body.format", Type.STRING, "string", importance=MEDIUM, validator=one_of("string", "json"),
-                documentation="The form of the values: their text, or JSON.")
-        .define("batch.max.size", Type.INT, 1, importance=HIGH, validator=Range(1), documentation="The records of a request.")
-        .define("batch.prefix", Type.STRING, "", importance=HIGH, documentation="The begin of a body of the format string.")
-        .define("batch.suffix", Type.STRING, "", importance=HIGH, documentation="Its end.")
-        .define("batch.separator", Type.STRING, ",", importance=HIGH, documentation="What is between its records.")
-        .define("batch.json.as.array", Type.BOOLEAN, False, importance=HIGH,
-                documentation="Whether the body of the format json is an array for one record too.")
-        .define(PATTERNS, Type.STRING, "", importance=MEDIUM, documentation="Regular expressions that are replaced in texts of values.")
-        .define(REPLACEMENTS, Type.STRING, "", importance=MEDIUM, documentation="What replaces each of them; it may have $1.")
-        .define(BETWEEN, Type.STRING, "~", importance=MEDIUM, documentation="What separates patterns, and replacements.")
-        .define("max.retries", Type.INT, 10, importance=MEDIUM, validator=Range(0), documentation="How often a request is tried again.")
-        .define("retry.backoff.ms", Type.INT, 3000, importance=MEDIUM, validator=Range(1),
-                documentation="The pause before the second try; each further one is twice as long, up to a minute.")
-        .define("retry.on.status.codes", Type.LIST, "400-", importance=MEDIUM, validator=CODES,
-                documentation="The codes of answers after which a request is tried again.")
-        .define("http.request.timeout.ms", Type.INT, 30_000, importance=LOW, validator=Range(1),
-                documentation="How long an answer is waited for.")
-        .define("auth.type", Type.STRING, "NONE", importance=HIGH,
-                validator=ValidString(("NONE", "BASIC", "OAUTH2"), is_case_sensitive=False),
-                documentation="How the connector logs in: NONE, BASIC, or OAUTH2 with client credentials.")
-        .define("connection.user", Type.STRING, None, importance=HIGH, documentation="The user of BASIC.")
-        .define("connection.password", Type.PASSWORD, None, importance=HIGH, documentation="The password of BASIC.")
-        .define("oauth2.token.url", Type.STRING, None, importance=HIGH, validator=URL, documentation="Where OAUTH2 gets its token.")
-        .define("oauth2.client.id", Type.STRING, None, importance=HIGH, documentation="The client of OAUTH2.")
-        .define("oauth2.client.secret", Type.PASSWORD, None, importance=HIGH, documentation="The secret of OAUTH2.")
-        .define("oauth2.client.scope", Type.STRING, "any", importance=MEDIUM, documentation="The scope of OAUTH2.")
-        .define("oauth2.token.property", Type.STRING, "access_token", importance=MEDIUM,
-                documentation="The property of the answer that has the token.")
-        .define("ssl.ca.location", Type.STRING, None, importance=LOW,
-                documentation="A key of barnabas: a file with certificates of authorities, in place of the system's.")
-    )  # fmt: skip
-    idle(
-        made, REPORTER, "reporter.bootstrap.servers", "reporter.result.topic.name", "reporter.result.topic.replication.factor",
-        "reporter.result.topic.partitions", "reporter.error.topic.name", "reporter.error.topic.replication.factor",
-        "reporter.error.topic.partitions", "report.errors.as",
-    )  # fmt: skip
-    idle(
-        made, LICENSE, "confluent.license", "confluent.topic", "confluent.topic.bootstrap.servers",
-        "confluent.topic.replication.factor",
-    )  # fmt: skip
-    idle(made, "http.request.timeout.ms holds for connecting too", "http.connect.timeout.ms")
-    idle(made, "https in the URL says it", "ssl.enabled", "https.ssl.protocol")
+    made = defined(ConfigDef(), *KEYS)
+    for reason, names in IDLE.items():
+        idle(made, reason, *names)
     return refusing(made, REFUSED, {"batch.key.pattern": "someKey"})
 
 
@@ -102,14 +103,14 @@ class ConfluentHttpSink(TranslatedSink, HttpSink):
     refused: ClassVar[Mapping[str, str]] = REFUSED
     renamed: ClassVar[Mapping[str, str]] = {
         "http.api.url": "http.url", "request.method": "http.method", "http.request.timeout.ms": "http.timeout.ms",
-        "headers": "http.headers",
+        HEADERS: "http.headers",
     }  # fmt: skip
 
     @classmethod
     def translated(cls, given: Mapping[str, str]) -> Texts:
         found = super().translated(given)
         found["http.method"] = found["http.method"].upper()
-        found["http.headers"] = "|".join(given.get("headers", "").split(given["header.separator"] or "|"))
+        found["http.headers"] = _headers(given.get(HEADERS, ""), given[SEPARATOR] or "|")
         if given["behavior.on.null.values"] == "log":
             found["behavior.on.null.values"] = "ignore"
         if given["request.body.format"] == "json":
@@ -119,7 +120,7 @@ class ConfluentHttpSink(TranslatedSink, HttpSink):
         return found
 
     def open(self, config: Config) -> None:
-        self._replacements = _replacements(self.own(config) | {key: config[key] for key in (PATTERNS, REPLACEMENTS, BETWEEN)})
+        self._replacements = _replacements(config)
         self._ignores = config["behavior.on.error"] != "fail"
         super().open(config)
 
@@ -141,7 +142,14 @@ class ConfluentHttpSink(TranslatedSink, HttpSink):
         self.tell_refused(bad)
 
 
-def _replacements(given: Mapping[str, str]) -> Sequence[tuple[re.Pattern[str], str]]:
+def _headers(text: str, separator: str) -> str:
+    """Headers as the sink behind has them. Raises ConfigError."""
+    if separator != "|" and "|" in text:
+        raise invalid(HEADERS, text, "a header cannot have |, which separates headers here")
+    return text.replace(separator, "|")
+
+
+def _replacements(given: Mapping[str, Any]) -> Sequence[tuple[re.Pattern[str], str]]:
     """Patterns with what replaces them, as Python has them. Raises ConfigError."""
     patterns, replacements = (
         given[key].split(given[BETWEEN] or "~") if given.get(key) else [] for key in (PATTERNS, REPLACEMENTS)
@@ -149,6 +157,13 @@ def _replacements(given: Mapping[str, str]) -> Sequence[tuple[re.Pattern[str], s
     if len(patterns) != len(replacements):
         raise invalid(REPLACEMENTS, given.get(REPLACEMENTS, ""), f"there are {len(patterns)} {PATTERNS}")
     try:
-        return [(re.compile(each), _GROUP.sub(r"\\g<\1>", to)) for each, to in zip(patterns, replacements, strict=True)]
-    except re.error as error:
-        raise ConfigError(f"Invalid value {given[PATTERNS]} for configuration {PATTERNS}: {error}") from None
+        compiled = [re.compile(each) for each in patterns]
+    except (re.error, OverflowError, RecursionError) as error:
+        raise invalid(PATTERNS, given[PATTERNS], str(error)) from None
+    found = [(pattern, _GROUP.sub(r"\\g<\1>", to)) for pattern, to in zip(compiled, replacements, strict=True)]
+    try:
+        for pattern, to in found:
+            pattern.sub(to, "")  # refuses a group that the pattern lacks, and an escape that there is not
+    except (re.error, IndexError) as error:
+        raise invalid(REPLACEMENTS, given[REPLACEMENTS], str(error)) from None
+    return found

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from barnabas.connect.config_def import ConfigDef
-from barnabas.connect.config_types import ConfigError, Importance, Type, invalid
+from barnabas.connect.config_types import Importance, Type, invalid
 from barnabas.connect.plugins.dialects.translation import Texts, TranslatedSource, idle, refusing
 from barnabas.connect.plugins.files.source import FileSource
 from barnabas.connect.plugins.files.source_config import PLACE
@@ -22,17 +22,20 @@ TYPES = {  # of SQL, by Kafka Connect's types and by the names of its logical on
 }  # fmt: skip
 DECIMAL, SCALE, DIGITS = "org.apache.kafka.connect.data.Decimal", "scale", 38
 FREE = "the names of files that are read stay as they are"
-REFUSED = {
+REFUSED = {  # by all of these sources
     "cleanup.policy.maintain.relative.path": "files move into finished.path itself",
-    "csv.escape.char": "a quotation mark within quotation marks is written twice",
-    "csv.file.charset": "files are UTF-8",
-    "file.charset": "files are UTF-8",
-    "timestamp.mode": "the timestamp of a record is the time of writing; the transform TimestampConverter and ValueToKey see fields",
-    "parser.timestamp.date.formats": "times are those of ISO 8601",
+    "files.notifications.enabled": "there are no records about files",
+    "timestamp.mode": "the timestamp of a record is the time of writing",
 }
+REFUSED_WITH_FIELDS = REFUSED | {"parser.timestamp.date.formats": "times are those of ISO 8601"}
+REFUSED_BY_CSV = REFUSED_WITH_FIELDS | {
+    "csv.escape.char": "a quotation mark within quotation marks is written twice", "csv.file.charset": "files are UTF-8",
+}  # fmt: skip
+REFUSED_BY_LINES = REFUSED | {"file.charset": "files are UTF-8"}
 DEFAULTS = {
     "csv.escape.char": "92", "csv.file.charset": "UTF-8", "file.charset": "UTF-8", "timestamp.mode": "PROCESS_TIME",
-    "cleanup.policy.maintain.relative.path": "false", "parser.timestamp.date.formats": "yyyy-MM-dd'T'HH:mm:ss,yyyy-MM-dd' 'HH:mm:ss",
+    "cleanup.policy.maintain.relative.path": "false", "files.notifications.enabled": "false",
+    "parser.timestamp.date.formats": "yyyy-MM-dd'T'HH:mm:ss,yyyy-MM-dd' 'HH:mm:ss",
 }  # fmt: skip
 
 
@@ -42,7 +45,7 @@ def fields_of(name: str, text: str) -> dict[str, str]:
         found = json.loads(text)
         fields = found["fieldSchemas"]
         return {str(field): _type(name, field, its) for field, its in fields.items()}
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise invalid(name, text, 'a schema such as {"type": "STRUCT", "fieldSchemas": {"id": {"type": "INT64"}}}') from None
 
 
@@ -52,7 +55,7 @@ def _type(name: str, field: str, its: Mapping[str, Any]) -> str:
         return f"DECIMAL({DIGITS},{int((its.get('parameters') or {}).get(SCALE, 0))})"
     found = TYPES.get(str(logical)) or TYPES.get(str(its["type"]).upper())
     if found is None:
-        raise ConfigError(f"Invalid value {its['type']} for configuration {name}: the type of the field {field} is not supported")
+        raise invalid(name, its["type"], f"the type of the field {field} is not supported")
     return found
 
 
@@ -64,7 +67,8 @@ def _schema(name: str, value: Any) -> None:
 SCHEMA = Checked(_schema, "a schema as JSON")
 
 
-def _common() -> ConfigDef:
+def _common(refused: Mapping[str, str]) -> ConfigDef:
+    """The keys that all of these sources have, and those that are refused."""
     made = (
         ConfigDef()
         .define("topic", Type.STRING, importance=HIGH, validator=NonEmptyString(), documentation="The topic of the records.")
@@ -89,12 +93,13 @@ def _common() -> ConfigDef:
     idle(made, "batches have file.buffer.size.bytes", "batch.size")
     idle(made, FREE, "processing.file.extension")
     idle(made, "tasks share files by their names", "task.partitioner")
-    return made
+    return refusing(made, refused, DEFAULTS)
 
 
-def _with_schemas(made: ConfigDef) -> ConfigDef:
+def _with_schemas(refused: Mapping[str, str]) -> ConfigDef:
     return (
-        made.define(KEY, Type.STRING, "", importance=HIGH, validator=SCHEMA, documentation="The fields of the key, as a schema in JSON.")
+        _common(refused)
+        .define(KEY, Type.STRING, "", importance=HIGH, validator=SCHEMA, documentation="The fields of the key, as a schema in JSON.")
         .define(VALUE, Type.STRING, "", importance=HIGH, validator=SCHEMA, documentation="The fields of the value, as a schema in JSON.")
         .define(GENERATION, Type.BOOLEAN, False, importance=MEDIUM,
                 documentation="Whether the header of CSV, or the values of JSON, say what the fields are. Those of CSV are texts then.")
@@ -105,26 +110,22 @@ def _with_schemas(made: ConfigDef) -> ConfigDef:
 class SpoolDir(TranslatedSource, FileSource):
     """What the sources have in common."""
 
-    config = _common()
     behind = FileSource.config
-    families = ("schema.generation.",)
-    form: ClassVar[str] = "lines"
-    refused: ClassVar[Mapping[str, str]] = {}
+    families = (*FileSource.families, "schema.generation.", "files.notifications.")
+    form: ClassVar[str]
     has_struct_keys = True
 
     @classmethod
     def translated(cls, given: Mapping[str, str]) -> Texts:
         found = super().translated(given)
         found["format"] = cls.form
-        for key in ("key.schema", VALUE, GENERATION):
+        for key in (KEY, VALUE, GENERATION):
             found.pop(key, None)
         return found
 
 
 class WithSchemas(SpoolDir):
     """Sources of fields."""
-
-    config = refusing(_with_schemas(_common()), {}, DEFAULTS)
 
     @classmethod
     def translated(cls, given: Mapping[str, str]) -> Texts:
@@ -136,34 +137,23 @@ class WithSchemas(SpoolDir):
         elif given[GENERATION].strip().lower() == "true":
             found["key.fields"] = given.get(GENERATED_KEY, "")
         else:
-            raise ConfigError(f"Invalid value  for configuration {VALUE}: it is needed, unless {GENERATION} is true")
+            raise invalid(VALUE, "", f"it is needed, unless {GENERATION} is true")
         found[GENERATION] = "false" if cls.form == "csv" else "true"
         return found
-
-
-_OF_CSV = ("csv.escape.char", "csv.file.charset")
-_OF_FIELDS = ("cleanup.policy.maintain.relative.path", "timestamp.mode", "parser.timestamp.date.formats")
-
-
-def _refusals(*names: str) -> dict[str, str]:
-    return {name: REFUSED[name] for name in names}
 
 
 class SpoolDirCsv(WithSchemas):
     """com.github.jcustenborder.kafka.connect.spooldir.SpoolDirCsvSourceConnector."""
 
     form = "csv"
-    refused = _refusals(*_OF_CSV, *_OF_FIELDS)
+    refused = REFUSED_BY_CSV
     config = idle(
-        refusing(
-            _with_schemas(_common())
-            .define("csv.first.row.as.header", Type.BOOLEAN, False, importance=MEDIUM,
-                    documentation="Whether the first row has the names of the fields.")
-            .define("csv.separator.char", Type.STRING, "44", importance=LOW, documentation="The character between fields, or its number.")
-            .define("csv.quote.char", Type.STRING, "34", importance=LOW, documentation="The character around fields, or its number.")
-            .define("csv.skip.lines", Type.INT, 0, importance=LOW, validator=Range(0), documentation="Lines before the first row."),
-            refused, DEFAULTS,
-        ),
+        _with_schemas(refused)
+        .define("csv.first.row.as.header", Type.BOOLEAN, False, importance=MEDIUM,
+                documentation="Whether the first row has the names of the fields.")
+        .define("csv.separator.char", Type.STRING, "44", importance=LOW, documentation="The character between fields, or its number.")
+        .define("csv.quote.char", Type.STRING, "34", importance=LOW, documentation="The character around fields, or its number.")
+        .define("csv.skip.lines", Type.INT, 0, importance=LOW, validator=Range(0), documentation="Lines before the first row."),
         "rows are read by RFC 4180", "csv.case.sensitive.field.names", "csv.ignore.leading.whitespace", "csv.ignore.quotations",
         "csv.keep.carriage.return", "csv.null.field.indicator", "csv.strict.quotes", "csv.verify.reader", "csv.rfc.4180.parser.enabled",
         "parser.timestamp.timezone",
@@ -174,18 +164,21 @@ class SpoolDirJson(WithSchemas):
     """com.github.jcustenborder.kafka.connect.spooldir.SpoolDirJsonSourceConnector: a JSON object on each line."""
 
     form = "json"
-    refused = _refusals(*_OF_FIELDS)
-    config = refusing(_with_schemas(_common()), refused, DEFAULTS)
+    refused = REFUSED_WITH_FIELDS
+    config = _with_schemas(refused)
 
 
 class SpoolDirAvro(SpoolDir):
     """com.github.jcustenborder.kafka.connect.spooldir.SpoolDirAvroSourceConnector."""
 
     form = "avro"
+    refused = REFUSED
+    config = _common(refused)
 
 
 class SpoolDirLines(SpoolDir):
     """The sources of lines: SpoolDirLineDelimitedSourceConnector, and SpoolDirSchemaLessJsonSourceConnector, whose values are texts."""
 
-    refused = _refusals("file.charset")
-    config = refusing(_common(), refused, DEFAULTS)
+    form = "lines"
+    refused = REFUSED_BY_LINES
+    config = _common(refused)

@@ -7,11 +7,12 @@ sees it. An error about a key of the connector behind names the key that the use
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from barnabas.connect.api import Batch, Config, Connector, Offset, Sink, Source
 from barnabas.connect.config_def import ConfigDef
-from barnabas.connect.config_types import ConfigError, Importance, Password, Type, as_text, invalid
+from barnabas.connect.config_types import ConfigError, Importance, Password, Type, as_text, invalid, key_of
+from barnabas.connect.validators import Validator
 
 Texts = dict[str, str]
 LOW = Importance.LOW
@@ -68,7 +69,7 @@ class Translated(Connector):
         try:
             own = cls.own(config)
         except ConfigError as error:
-            return {_named(str(error), cls.config): [str(error)]}
+            return {key_of(error) or "connector.class": [str(error)]}
         errors = {key: each.errors for key, each in cls.behind.validate(own).items() if each.errors}
         names = {own: name for name, own in cls.renamed.items()}
         for key, texts in (errors or super().validate(own)).items():
@@ -99,20 +100,34 @@ class TranslatedSink(Translated, Sink):
         super().alter_offsets(cls.parsed(config), offsets)
 
 
-def idle(definition: ConfigDef, reason: str, *names: str, kind: Type = Type.STRING) -> ConfigDef:
-    """Add keys that are accepted and do nothing."""
-    for name in names:
-        definition.define(name, kind, None, importance=LOW, documentation=f"Without effect: {reason}.")
+class Row(NamedTuple):
+    """A key of a config; see `ConfigDef.define`."""
+
+    name: str
+    type: Type
+    default: Any
+    importance: Importance
+    documentation: str
+    validator: Validator | None = None
+
+
+def defined(definition: ConfigDef, *rows: Row) -> ConfigDef:
+    """Add keys."""
+    for name, kind, default, importance, documentation, validator in rows:
+        definition.define(name, kind, default, importance=importance, validator=validator, documentation=documentation)
     return definition
+
+
+def idle(definition: ConfigDef, reason: str, *names: str) -> ConfigDef:
+    """Add keys that are accepted and do nothing."""
+    return defined(definition, *(Row(name, Type.STRING, None, LOW, f"Without effect: {reason}.") for name in names))
 
 
 def refusing(definition: ConfigDef, refused: Mapping[str, str], defaults: Mapping[str, str] | None = None) -> ConfigDef:
     """Add keys that are refused unless they have their default."""
-    for name, reason in refused.items():
-        definition.define(
-            name, Type.STRING, (defaults or {}).get(name, ""), importance=LOW, documentation=f"Not supported: {reason}."
-        )
-    return definition
+    known = defaults or {}
+    rows = (Row(name, Type.STRING, known.get(name, ""), LOW, f"Not supported: {reason}.") for name, reason in refused.items())
+    return defined(definition, *rows)
 
 
 def _text(value: Any) -> str:
@@ -120,8 +135,3 @@ def _text(value: Any) -> str:
         return value.value
     kind = Type.LIST if isinstance(value, list | tuple) else Type.STRING
     return as_text(value, kind) or ""
-
-
-def _named(text: str, definition: ConfigDef) -> str:
-    """The key that the text of an error names."""
-    return max((name for name in definition.keys if name in text), key=len, default="connector.class")

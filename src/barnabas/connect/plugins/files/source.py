@@ -30,7 +30,7 @@ class FileSource(Source):
     The offset of a file is in `progress.py`. A finished file is moved or deleted when its records are in the log for good.
     """
 
-    families = ("store.",)
+    families: ClassVar[tuple[str, ...]] = ("store.",)
     config = source_config.CONFIG
     has_struct_keys: ClassVar[bool] = False  # whether a key of one field is a struct too
 

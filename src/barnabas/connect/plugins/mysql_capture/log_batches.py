@@ -95,8 +95,9 @@ class LogBatches:
         self.rows += len(events)
 
     def ended(self, place: Place) -> None:
-        """A transaction has ended here."""
+        """A transaction has ended here. The log names its tables again before the next changes, often with other ids."""
         self._done, self._seq, self._delivered = place, 0, 0
+        self._by_id.clear()
 
     def offset(self) -> dict[str, Any]:
         """The offset behind all that was taken."""

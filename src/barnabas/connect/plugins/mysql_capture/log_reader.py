@@ -22,7 +22,7 @@ class LogReader:
     """Reads the binary log from an offset on."""
 
     def __init__(self, settings: Settings, offset: Mapping[str, Any]) -> None:
-        self._buffers: list[_Buffered] = []
+        self._connections: list[Any] = []
         self._reader: Any = BinLogStreamReader(
             connection_settings=dict(settings.connection), server_id=settings.server_id, blocking=True, resume_stream=True,
             log_file=offset["file"], log_pos=offset["pos"], only_events=list(EVENTS), slave_heartbeat=BEAT_S, enable_logging=False,
@@ -33,10 +33,10 @@ class LogReader:
         """Connect for the library, which gives the name of the database by a key that PyMySQL has deprecated."""
         settings["database"] = settings.pop("db", None)
         connection: Any = pymysql.connect(**settings)
-        connection._rfile = _Buffered(
-            connection._sock, connection._rfile
-        )  # has nothing in its buffer: the server waits for a command
-        self._buffers.append(connection._rfile)
+        # what it has read from before has nothing in its buffer, because the server waits for a command
+        connection._rfile = _Buffered(connection._sock, connection._rfile)
+        # the library connects again when a connection is lost
+        self._connections = [each for each in self._connections if each.open] + [connection]
         return connection
 
     def __iter__(self) -> Iterator[Any]:
@@ -49,7 +49,7 @@ class LogReader:
 
     def has_more(self) -> bool:
         """Whether the next event has begun to come."""
-        return any(each.has_more() for each in self._buffers)
+        return any(each.open and each._rfile.has_more() for each in self._connections)
 
     def close(self) -> None:
         """Close the connections."""

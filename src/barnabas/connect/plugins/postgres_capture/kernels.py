@@ -20,11 +20,8 @@ INTS_IN = types.Array(types.int32, 1, "C", readonly=True)
 LONG_TABLE, INT_TABLE = types.Array(types.int64, 2, "C"), types.Array(types.int32, 2, "C")
 BYTES_OUT = types.Array(types.uint8, 1, "C")
 
-NULL, UNCHANGED, ABSENT = (
-    -1,
-    -2,
-    -3,
-)  # lengths of cells: a null, a large value that is not sent, and one of a row that is not there
+# lengths of cells: a null, a large value that is not sent, and one of a row that is not there
+NULL, UNCHANGED, ABSENT = -1, -2, -3
 KIND, OID, OLD, NEW, IS_KEY = range(5)  # what a change has in its line of the table of messages
 COMMIT_LSN, TIME_US, XID = 1, 2, 3  # what a begin has
 END_LSN = 1  # what a commit has

@@ -12,7 +12,8 @@ from unittest import mock
 from msgspec.structs import replace
 
 from barnabas.cluster.metadata import image
-from barnabas.mirror.partition_copy import NO_EPOCH, PartitionCopy
+from barnabas.mirror.divergence import NO_EPOCH
+from barnabas.mirror.partition_copy import PartitionCopy
 from barnabas.mirror.status import PartitionStatus
 from barnabas.storage.log.appender import LogAppender
 from barnabas.storage.mirror_appender import MirrorAppender
