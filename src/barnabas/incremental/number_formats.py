@@ -88,7 +88,7 @@ class _Filling:
 
     def __init__(self, number: Decimal, picture: _Picture) -> None:
         scaled = _rounded(number.scaleb(picture.shift, _EXACT), picture.behind)
-        whole, _, fraction = f"{abs(scaled):f}".partition(".")
+        whole, _, fraction = f"{scaled.copy_abs():f}".partition(".")
         whole = "" if whole == "0" and picture.behind else whole
         self.picture, self.is_negative, self._whole = picture, scaled < 0, int(whole or 0)
         self.is_over = len(whole) > picture.before

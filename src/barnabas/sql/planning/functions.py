@@ -67,7 +67,7 @@ def _of_postgres(node: Any) -> Any:
             return _call("__sqrt", node.this)
         case exp.Ln():
             return _call("__ln", node.this)
-        case exp.SplitPart() if not _splits_as_duckdb(node):
+        case exp.SplitPart():
             return _call("__split_part", node.this, node.args["delimiter"], node.args["part_index"])
         case exp.StrToTime() if node.meta.get(WRITTEN) == "to_timestamp":
             return exp.cast(node.copy(), "timestamptz")
@@ -76,14 +76,6 @@ def _of_postgres(node: Any) -> Any:
         case exp.Cast():
             return _cut(node)
     return None
-
-
-def _splits_as_duckdb(node: exp.SplitPart) -> bool:
-    """Whether the delimiter and the position are constants for which DuckDB's function has Postgres' result."""
-    delimiter, position = node.args["delimiter"], node.args["part_index"]
-    number = position.this if isinstance(position, exp.Neg) else position
-    has_number = isinstance(number, exp.Literal) and number.name not in ("", "0")
-    return has_number and isinstance(delimiter, exp.Literal) and bool(delimiter.name)
 
 
 def _of_texts(node: Any) -> Any:

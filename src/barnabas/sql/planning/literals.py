@@ -72,7 +72,7 @@ def _is_number(node: Any) -> bool:
 
 _DIGITS = re.compile(r"\s*[+-]?(\d*)(?:\.(\d*))?\s*\Z")
 _MOST_BIGINT = 1 << 63  # behind a minus
-_BOOLEANS = {"yes": "true", "no": "false", "on": "true", "off": "false"}
+_BOOLEANS = {"true": "true", "false": "false", "yes": "true", "no": "false", "on": "true", "off": "false"}
 MOST_DIGITS, USUAL_DIGITS, USUAL_FRACTION = 38, 18, 9  # of a decimal; of one that tells no sizes
 
 
@@ -103,7 +103,7 @@ def whole_number(node: Any) -> int | None:
 
 
 def _boolean(text: str) -> str:
-    """Postgres' other words for true and false, and their beginnings; any other text stays."""
+    """Postgres' words for true and false, and their beginnings; any other text stays."""
     word = text.lower()
     if word in ("", "o"):
         return text
