@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.incremental.natives import base64_lines, escaped, shown
+from barnabas.incremental.number_formats import MOST_PATTERN
 
 NUMBERS = [
     ("1234.5", "9,999.99", " 1,234.50"),
@@ -25,6 +26,8 @@ NUMBERS = [
     ("1234.5", "9.999EEEE", " 1.235e+03"),
     ("1234567", "FM9,999,999", "1,234,567"),
     ("7", '9" km"', " 7 km"),
+    ("1e300", "999", " ###"),
+    ("12345678901234567890123456789.123456789", "FM" + "9" * 29 + ".9", "12345678901234567890123456789.1"),
 ]
 TIMES = [
     ("2024-05-06 07:08:09.123456", "HH12:MI:SS.US am", "07:08:09.123456 am"),
@@ -38,14 +41,12 @@ TIMES = [
 ]
 
 
-@pytest.mark.parametrize(("value", "pattern", "expected"), NUMBERS)
-def test_a_number(value: str, pattern: str, expected: str) -> None:
-    assert shown("DECIMAL(18,3)", value, pattern) == expected
+CASES = [*(("DECIMAL(18,3)", *each) for each in NUMBERS), *(("TIMESTAMP", *each) for each in TIMES)]
 
 
-@pytest.mark.parametrize(("value", "pattern", "expected"), TIMES)
-def test_a_time(value: str, pattern: str, expected: str) -> None:
-    assert shown("TIMESTAMP", value, pattern) == expected
+@pytest.mark.parametrize(("kind", "value", "pattern", "expected"), CASES)
+def test_a_text(kind: str, value: str, pattern: str, expected: str) -> None:
+    assert shown(kind, value, pattern) == expected
 
 
 def test_an_interval() -> None:
@@ -58,6 +59,8 @@ def test_what_is_no_number_or_no_time_is_an_error() -> None:
         shown("VARCHAR", "x", "999")
     with pytest.raises(ValueError, match="cannot read the time"):
         shown("DATE", "2024", "YYYY")
+    with pytest.raises(ValueError, match="more than 1000 characters"):
+        shown("DOUBLE", "1", "9" * (MOST_PATTERN + 1))
     assert shown("DOUBLE", "inf", "9.9") == "#.#"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import NewTopic
-from barnabas.engine.jobs import STREAMING, Desired, Job
+from barnabas.engine.jobs import STREAMING, Desired, InsertWork, Job, ViewWork
 from barnabas.protocol.records.record import build_batch
 
 CLOCK = "_barnabas_clock"
@@ -23,9 +23,12 @@ _CONFIGS = {"cleanup.policy": "delete", "retention.ms": "600000", "segment.ms": 
 
 def reads_clock(job: Job) -> bool:
     """Whether a job that should run reads the clock."""
-    if job.desired is not Desired.RUNNING or not isinstance(job.work, STREAMING):
-        return False
-    return any(each.topic == CLOCK for each in job.work.tables.values())
+    return job.desired is Desired.RUNNING and isinstance(job.work, STREAMING) and has_clock(job.work)
+
+
+def has_clock(work: ViewWork | InsertWork) -> bool:
+    """Whether the clock is among the topics that a work reads."""
+    return any(each.topic == CLOCK for each in work.tables.values())
 
 
 def make_topic(client: BlockingClient) -> None:

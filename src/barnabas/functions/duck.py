@@ -13,6 +13,7 @@ from barnabas import limits
 from barnabas.functions.definition import CallFailed, Function
 from barnabas.functions.processes import WORKERS
 
+IN_PYTHON = r"Python exception occurred while executing the UDF: \w+: "  # DuckDB's words before those of a function
 NEVER: Callable[[], bool] = lambda: False  # noqa: E731 - a constant
 
 

@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from barnabas.functions.definition import Function
-from barnabas.functions.duck import Known
+from barnabas.functions.duck import IN_PYTHON, Known
 from barnabas.functions.processes import WORKERS
 from barnabas.incremental import natives
 from barnabas.incremental.interface import FlowError, Size
@@ -182,4 +182,4 @@ def failing() -> Iterator[None]:
         raise FlowError(lines[0] if lines else type(error).__name__) from error
 
 
-_OF_FUNCTION = re.compile(r"\A[\w ]+ Error: Python exception occurred while executing the UDF: \w+: ")  # before our own words
+_OF_FUNCTION = re.compile(rf"\A[\w ]+ Error: {IN_PYTHON}")  # before our own words

@@ -36,7 +36,13 @@ def _each(function: Callable[..., Any], kind: pa.DataType, *columns: Any) -> Any
 
 
 def _sha(values: Any, bits: Any) -> Any:
-    return _each(lambda value, size: _DIGESTS[size](value).digest(), pa.binary(), values, bits)
+    return _each(digest, pa.binary(), values, bits)
+
+
+def digest(value: bytes, bits: int) -> bytes | None:
+    """SHA-2; None for a length that it does not have, as in Spark."""
+    made = _DIGESTS.get(bits)
+    return None if made is None else made(value).digest()
 
 
 def _escaped(values: Any) -> Any:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 _ROMAN = (
     (1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"), (40, "XL"), (10, "X"), (9, "IX"), (5, "V"),
     (4, "IV"), (1, "I"),
 )  # fmt: skip
+
+
+MOST_PATTERN = 1_000
+_EXACT = Context(prec=MOST_PATTERN + 400)  # digits: the largest double has 309 before the point
+
+
+def _rounded(number: Decimal, digits: int) -> Decimal:
+    """A number with so many digits behind the point."""
+    return number.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _EXACT)
 
 
 def roman(number: int) -> str:
@@ -27,7 +36,9 @@ def ordinal_suffix(number: int, suffix: str) -> str:
 
 
 def number_text(value: str, pattern: str) -> str:
-    """A number as text. Raises ValueError: it is no number."""
+    """A number as text. Raises ValueError: it is no number, or the pattern is longer than `MOST_PATTERN`."""
+    if len(pattern) > MOST_PATTERN:
+        raise ValueError(f"the pattern of to_char has more than {MOST_PATTERN} characters")
     try:
         number = Decimal(value)
     except InvalidOperation:
@@ -48,7 +59,7 @@ def number_text(value: str, pattern: str) -> str:
 def _scientific(number: Decimal, upper: str) -> str:
     digits = len(re.findall("[90]", upper.partition(".")[2]))
     place = number.adjusted() if number else 0
-    mantissa = str(number.scaleb(-place).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+    mantissa = str(_rounded(number.scaleb(-place, _EXACT), digits))
     exponent = f"{place:+d}"
     sign = "" if number < 0 or upper.startswith("FM") else " "
     return f"{sign}{mantissa}e{exponent[0]}{exponent[1:].rjust(2, '0')}"
@@ -76,8 +87,8 @@ class _Filling:
     """The digits of a number in the places of a pattern, word by word."""
 
     def __init__(self, number: Decimal, picture: _Picture) -> None:
-        scaled = number.scaleb(picture.shift).quantize(Decimal(1).scaleb(-picture.behind), ROUND_HALF_UP)
-        whole, _, fraction = f"{abs(scaled):f}".partition(".")
+        scaled = _rounded(number.scaleb(picture.shift, _EXACT), picture.behind)
+        whole, _, fraction = f"{scaled.copy_abs():f}".partition(".")
         whole = "" if whole == "0" and picture.behind else whole
         self.picture, self.is_negative, self._whole = picture, scaled < 0, int(whole or 0)
         self.is_over = len(whole) > picture.before

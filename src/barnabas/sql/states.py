@@ -16,6 +16,7 @@ from barnabas.columnar.encode import RecordTooLarge
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError, ConfigError, KafkaError
 from barnabas.functions.definition import CallFailed, FunctionError
+from barnabas.functions.duck import IN_PYTHON
 from barnabas.schemas.registry_client import RegistryError, RegistryUnreachable
 from barnabas.sql.interface import SqlError
 from barnabas.tables.errors import BadRecord, TableError
@@ -44,6 +45,7 @@ FUNCTION_FAILED, INVALID_FUNCTION, DUPLICATE_FUNCTION = "38000", "42P13", "42723
 
 _EXCERPT = re.compile(r"\n+LINE \d+:.*\Z", re.DOTALL)
 _PREFIX = re.compile(r"\A(?:[A-Z][\w-]*(?: [a-z]\w*| [A-Z]\w*)*) Error: ")
+_OF_FUNCTION = re.compile(rf"\A{IN_PYTHON}")
 _NAMED = re.compile(r'(?:column|name|Table|alias) "?([^"\s]+)"?', re.IGNORECASE)
 _NO_NUMBER = re.compile(r"\ACould not convert string '(.*)' to ([A-Z]\w*)(.*)\Z", re.DOTALL)
 _TYPES = {
@@ -102,7 +104,7 @@ def of_duckdb(error: Exception, text: str = "") -> SqlError:
     whole = str(error)
     message = _EXCERPT.sub("", whole).strip()
     kind = message.split(" Error:")[0]
-    message = _PREFIX.sub("", message)
+    message = _OF_FUNCTION.sub("", _PREFIX.sub("", message))
     state = _state(kind, error, message)
     first, *more = message.split("\n")
     hint = next((line.strip() for line in more if line.startswith(("Did you mean", "Candidate bindings"))), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from barnabas.cli.sql.printers import Style
 from barnabas.cli.sql.shell import Options, zone_of
 from barnabas.sql.interface import Notice, SqlError
 from tests.cli.sql.conftest import Told
-from tests.sql.postgres.fake_engine import FakeEngine, FakeSession
+from tests.sql.postgres.fake_engine import FakeEngine, FakeResult, FakeSession
 
 Make = Callable[..., Told]
 
@@ -161,6 +162,13 @@ def test_tables_are_described_by_statements(told: Told, engine: FakeEngine) -> N
     engine.database.execute('create table "A b" (x int)')
     assert "INTEGER" not in told.errors
     assert told.run('\\d "A b"\n').startswith("DESCRIBE")
+
+
+def test_rows_that_come_as_time_goes_on_may_end(told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeResult, "is_live", True, raising=False)
+    path = tmp_path / "live.json"
+    told.run(f"\\pset format json\n\\o {path}\nselect 1 as a;\n\\o\n")
+    assert json.loads(path.read_text()) == [{"a": 1}]
 
 
 def test_a_large_result_is_not_held(make_shell: Make) -> None:

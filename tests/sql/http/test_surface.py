@@ -7,8 +7,9 @@ import base64
 import csv
 import io
 import json
+import os
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from http.client import HTTPConnection, IncompleteRead
 from typing import Any
@@ -24,10 +25,10 @@ from barnabas.services.web_server import WebServer
 from barnabas.sql.http.formats import chosen, duration_text
 from barnabas.sql.http.idle import IdleSessions
 from barnabas.sql.http.surface import Surface
-from barnabas.sql.interface import Caller, Engine, Session
+from barnabas.sql.interface import Caller, Engine, Prepared, Result, Session
 from barnabas.web.routing import HttpError, Response, Router
 from barnabas.web.service import Service, ServiceContext, ServiceEntry
-from tests.sql.duckdb_engine import DuckEngine
+from tests.sql.duckdb_engine import DuckEngine, DuckSession
 from tests.waiting import until
 
 LONG = "select count(*) from range(200000) a, range(200000) b where (a.range + b.range) % 7 = 3"
@@ -324,3 +325,58 @@ async def test_a_session_waits_for_sql_idle_session_s(monkeypatch: pytest.Monkey
         await until(lambda: engine.sessions[-1].closed.is_set() and not len(idle))
     assert len(engine.sessions) == 2
     await idle.close()
+
+
+class Waiting:
+    """A result whose rows come as time goes on."""
+
+    tag, is_live = "SELECT", True
+    schema: pa.Schema | None = pa.schema([pa.field("a", pa.int32())])
+
+    def __init__(self, released: threading.Event) -> None:
+        self._released = released
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        assert self.schema is not None
+        yield pa.RecordBatch.from_arrays([pa.array([], pa.int32())], schema=self.schema)
+        assert self._released.wait(60)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class WaitingSession(DuckSession):
+    def __init__(self, engine: DuckEngine, caller: Caller, released: threading.Event, waiting: list[str]) -> None:
+        super().__init__(engine, caller)
+        self._released, self._waiting = released, waiting
+
+    def execute(self, prepared: Prepared, values: Sequence[Any] = ()) -> Result:
+        if "changes" not in prepared.text:
+            return super().execute(prepared, values)
+        self._waiting.append(prepared.text)
+        return Waiting(self._released)
+
+
+async def test_statements_that_wait_for_rows_hold_back_no_others() -> None:
+    released = threading.Event()
+    waiting: list[str] = []
+
+    class WaitingEngine(DuckEngine):
+        def session(self, caller: Caller) -> Session:
+            return WaitingSession(self, caller, released, waiting)
+
+    many = 2 + min(32, (os.cpu_count() or 1) + 4)  # more than the threads of an event loop
+    async with serving_engine(WaitingEngine()) as port:
+        connections = [HTTPConnection("127.0.0.1", port, timeout=60) for _ in range(many)]
+        try:
+            for each in connections:
+                each.request("GET", "/sql?statement=select+%27changes%27")
+            await until(lambda: len(waiting) == many)
+            assert (await posted(port, "select 1"))[0] == 200
+            released.set()
+            answers = [json.loads(await asyncio.to_thread(lambda each: each.getresponse().read(), each)) for each in connections]
+        finally:
+            released.set()
+            for each in connections:
+                each.close()
+    assert [each["rows"] for each in answers] == [[]] * many

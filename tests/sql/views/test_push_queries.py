@@ -26,9 +26,16 @@ def test_the_rows_that_are_there_come_first_on_request(ask: Asking) -> None:
     ask("create table kept (id int primary key, v text)")
     ask("insert into kept values (1, 'a'), (2, 'b')")
     ask("delete from kept where id = 2")
-    ask("set auto.offset.reset = 'earliest'")
-    assert ask.rows("select * from kept emit changes limit 1") == [(1, "a")]
-    ask("reset auto.offset.reset")
+    for name in ("auto.offset.reset", "'auto.offset.reset'"):
+        ask(f"set {name} = 'earliest'")
+        assert ask.rows("select * from kept emit changes limit 1") == [(1, "a")]
+        ask(f"reset {name}")
+
+
+def test_a_limit_that_is_no_number_of_rows(ask: Asking) -> None:
+    ask("create table few (id int)")
+    assert ask.rows("select id from few emit changes limit 0") == []
+    assert ask.error(f"select id from few emit changes limit {'9' * 5000}").sqlstate == "22003"
 
 
 def test_a_view_is_followed_too(ask: Asking, engine: SqlEngine) -> None:
@@ -59,6 +66,9 @@ def test_a_view_is_followed_too(ask: Asking, engine: SqlEngine) -> None:
         "select id from narrow union all select 1",
         "with q as (select id from narrow) select id from q",
         "select 1",
+        "select product(id) from narrow",
+        "select 1 + histogram(id)[1] from narrow",
+        "select id from narrow where sum(id) > 1",
     ],
 )
 def test_what_needs_a_view_is_refused(ask: Asking, query: str) -> None:

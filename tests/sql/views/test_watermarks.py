@@ -93,6 +93,13 @@ def test_what_is_refused(ask: Asking, statement: str, sqlstate: str, words: str)
     assert (error.sqlstate, words in f"{error.message} {error.hint}") == (sqlstate, True), f"{error.message} {error.hint}"
 
 
+def test_an_error_behind_emit_has_its_position(ask: Asking) -> None:
+    ask("create table placed (x int)")
+    statement = "  create materialized view w emit on window close as select nope from placed"
+    error = ask.error(statement)
+    assert (error.sqlstate, error.position) == ("42703", statement.index("nope") + 1)
+
+
 def test_columns_may_have_these_names(ask: Asking) -> None:
     ask("create table words (watermark int, emit int, session int, tumble timestamp, watermark for tumble as tumble)")
     ask("insert into words values (1, 2, 3, '2024-01-01')")

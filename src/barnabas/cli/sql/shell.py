@@ -308,13 +308,15 @@ class Shell:
     def _print_live(self, answer: Answer, batches: Iterator[Any], sink: Sink, printer: Printer) -> None:
         """Rows that come as time goes on: each is shown at once, and no pager holds them back."""
         assert answer.schema is not None
-        sink = sink if isinstance(sink, FileOutput) else StandardOutput()
+        sink, count = sink if isinstance(sink, FileOutput) else StandardOutput(), 0
         sink.write(printer.begin(answer.schema, answer.zone))
         for batch in batches:
             for text in printer.rows(batch):
                 sink.write(text)
+            count += batch.num_rows
             sink.write(printer.pending())
             sink.close()  # it is flushed, and takes more
+        sink.write(printer.end(count))
 
     def _print_tag(self, tag: str, sink: Sink) -> None:
         self.changes += 1

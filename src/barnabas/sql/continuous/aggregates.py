@@ -14,6 +14,7 @@ from barnabas.sql.continuous.functions import multiplies, name_of
 from barnabas.sql.continuous.parts import NotSplit, Part, column_of, has_query, replaced, text
 from barnabas.sql.continuous.scope import Scope
 from barnabas.sql.continuous.sums import Summing
+from barnabas.sql.planning.literals import whole_number
 
 
 class Aggregating:
@@ -75,9 +76,10 @@ class Aggregating:
     def _key(self, tree: Any) -> int:
         """The number of a key."""
         if isinstance(tree, exp.Literal) and not tree.is_string:
-            if not 0 < int(tree.name) <= len(self._items):
+            place = whole_number(tree)
+            if place is None or not 0 < place <= len(self._items):
                 raise NotSplit("a place of GROUP BY")
-            found = self._items[int(tree.name) - 1][1]
+            found = self._items[place - 1][1]
         else:
             found = self._scope.resolved(tree, self._aliases)
         while isinstance(found, exp.Paren):

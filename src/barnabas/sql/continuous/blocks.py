@@ -26,6 +26,7 @@ from barnabas.sql.continuous.sources import Sources
 from barnabas.sql.continuous.subqueries import Subqueries
 from barnabas.sql.continuous.windows import with_windows
 from barnabas.sql.dialect import to_duckdb
+from barnabas.sql.planning.literals import whole_number
 
 CLAUSES = ("into", "sample", "windows", "cluster", "distribute", "sort", "qualify_", "locks", "operation_modifiers")
 
@@ -139,9 +140,10 @@ class Select:
                 raise NotSplit("ORDER BY ALL")
             named = self._aliases.get(tree.name.lower()) if isinstance(tree, exp.Column) and not tree.table else None
             if isinstance(tree, exp.Literal) and not tree.is_string:
-                if not 0 < int(tree.name) <= len(items):
+                place = whole_number(tree)
+                if place is None or not 0 < place <= len(items):
                     raise NotSplit("a place of ORDER BY")
-                named = items[int(tree.name) - 1][1]
+                named = items[place - 1][1]
             found.append((each, named.copy() if named is not None else self._scope.resolved(tree, self._aliases)))
         return found
 

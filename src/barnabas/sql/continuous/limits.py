@@ -11,6 +11,7 @@ from barnabas.sql.continuous.context import Context
 from barnabas.sql.continuous.joining import ONE
 from barnabas.sql.continuous.parts import Made, NotSplit
 from barnabas.sql.dialect import to_duckdb
+from barnabas.sql.planning.literals import whole_number
 
 IGNORED = "ORDER BY without LIMIT is ignored: the rows of a view have no order"
 FIRST_ROWS = "each change recomputes the first rows of all (LIMIT)"
@@ -71,8 +72,9 @@ class Ordering:
 
     @staticmethod
     def _column(tree: Any, made: Made) -> str:
-        if isinstance(tree, exp.Literal) and not tree.is_string and 0 < int(tree.name) <= len(made.names):
-            return quoted(made.names[int(tree.name) - 1][1])
+        place = whole_number(tree)
+        if place is not None and 0 < place <= len(made.names):
+            return quoted(made.names[place - 1][1])
         found = [
             column
             for shown, column in made.names

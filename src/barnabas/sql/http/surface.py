@@ -6,7 +6,8 @@ request has a session to itself; see `idle.py` for what becomes of it.
 
 Rules
   1. A statement's rows are made as the client takes them, in a thread. A client that goes away cancels its statement.
-  2. Errors before the first rows have a status by their SQLSTATE; later ones stand in the stream, or break it off (`formats.py`).
+  2. Rows that come as time goes on have threads of their own: they wait there most of the time, and would hold back other statements.
+  3. Errors before the first rows have a status by their SQLSTATE; later ones stand in the stream, or break it off (`formats.py`).
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import binascii
 import contextlib
 import itertools
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from barnabas import limits
 from barnabas.sql.http.errors import error_body
 from barnabas.sql.http.idle import IdleSessions
 from barnabas.sql.http.quick import QuickAnswers
@@ -83,6 +86,7 @@ class Surface:
         self.engine: Engine | None = None
         self._secured, self._mechanism, self._settings = secured, mechanism, dict(settings or {})
         self._idle, self._quick = IdleSessions(), QuickAnswers()
+        self._live = ThreadPoolExecutor(limits.MAX_SQL_SESSIONS, "sql-live")  # a thread is made when none is free
         self.router = Router()
         self.router.add("POST", "/sql", self._sql)
         self.router.add("GET", "/sql", self._sql)
@@ -124,7 +128,7 @@ class Surface:
         if found is not None:
             return found
         session = session or await self._new_session(self.engine, caller)
-        running = _Running(session, lambda: self._idle.give(caller, session))
+        running = _Running(session, lambda: self._idle.give(caller, session), self._live)
         try:
             return await running.answer(asked, WRITERS[name]())
         except SqlError as error:
@@ -164,6 +168,7 @@ class Surface:
         """Close the sessions that wait for requests."""
         await self._quick.close()
         await self._idle.close()
+        self._live.shutdown(wait=False)
 
     def _caller(self, request: Request) -> Caller:
         user = request.caller.principal.removeprefix("User:")
@@ -178,10 +183,11 @@ class _Running:
 
     Args:
         give_back: called in the loop after a request that ended well.
+        live: where the rows are taken of a result that does not end by itself.
     """
 
-    def __init__(self, session: Session, give_back: Callable[[], None]) -> None:
-        self._session, self._give_back = session, give_back
+    def __init__(self, session: Session, give_back: Callable[[], None], live: Executor) -> None:
+        self._session, self._give_back, self._live = session, give_back, live
         self._result: Result | None = None
 
     async def close(self) -> None:
@@ -238,13 +244,14 @@ class _Running:
         count, batch, ended = 0, first, False
         result = self._result
         assert result is not None
+        executor = self._live if getattr(result, "is_live", False) else None
         try:
             yield begin
             while batch is not END:
                 count += batch.num_rows
                 if data := await self._in_thread(writer.rows, batch):
                     yield data
-                batch = await self._in_thread(next, batches, END)
+                batch = await self._in_thread(next, batches, END, executor=executor)
             await self._in_thread(result.close)
             ended = True
             yield writer.end(_tag(result.tag, count))
@@ -259,9 +266,9 @@ class _Running:
             else:
                 await self.close()
 
-    async def _in_thread(self, function: Any, *arguments: Any) -> Any:
+    async def _in_thread(self, function: Any, *arguments: Any, executor: Executor | None = None) -> Any:
         """The function's result. If the request ends first, the statement is cancelled, and the thread has ended afterwards."""
-        task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+        task = asyncio.get_running_loop().run_in_executor(executor, function, *arguments)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:

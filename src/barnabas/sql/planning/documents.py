@@ -17,7 +17,9 @@ from barnabas.schemas.arrow.shapes import WORD
 from barnabas.sql.dialect import WRITTEN
 from barnabas.sql.duck.types import KIND
 from barnabas.sql.planning.literals import array_of
+from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.outputs import name_of
+from barnabas.sql.states import not_supported
 
 FieldOf = Callable[[exp.Column], "pa.Field[Any] | None"]
 _PATHS = {exp.JSONBExtract: "json_extract", exp.JSONBExtractScalar: "json_extract_string"}
@@ -32,6 +34,7 @@ _KEYS = {
     exp.JSONBContainsAnyTopKeys: "list_has_any",
     exp.JSONBContainsAllTopKeys: "list_has_all",
 }
+_MOST_DIGITS = 10  # of a place in an array
 _ROWS = {  # functions that give rows: the columns, and DuckDB's expressions of `x`
     "json_array_elements": (("value", "__json_items"),),
     "json_array_elements_text": (("value", "__json_texts"),),
@@ -141,6 +144,9 @@ def _is_json(node: Any, field_of: FieldOf) -> bool:
     match node:
         case exp.Paren():
             return _is_json(node.this, field_of)
+        case exp.Subquery():
+            outputs = node.selects
+            return len(outputs) == 1 and _is_json(outputs[0].unalias(), field_of)
         case exp.Cast():
             return str(getattr(node.to.this, "value", "")) in ("JSON", "JSONB")
         case exp.Column():
@@ -155,13 +161,57 @@ def _is_json(node: Any, field_of: FieldOf) -> bool:
 
 def _pointer(path: Any) -> str | None:
     """A JSON pointer of a path in braces or of an array of literals."""
-    if isinstance(path, exp.Literal) and path.is_string:
-        steps = array_of(path.name)
-    elif isinstance(path, exp.Array) and all(isinstance(each, exp.Literal) for each in path.expressions):
-        steps = [each.name for each in path.expressions]
-    else:
-        return None
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
+    steps = _steps(path)
+    return None if steps is None else "".join(map(_step, steps))
+
+
+def _step(name: str) -> str:
+    """A step of a JSON pointer."""
+    return "/" + name.replace("~", "~0").replace("/", "~1")
+
+
+def _steps(path: Any) -> list[str] | None:
+    """The names of a path in braces or of an array of literals, also with casts; None for any other."""
+    inner = path.unnest()
+    while isinstance(inner, exp.Cast):
+        inner = inner.this.unnest()
+    if isinstance(inner, exp.Literal) and inner.is_string:
+        return [str(each) for each in array_of(inner.name)]
+    cells = [_plain_cell(each) for each in inner.expressions] if isinstance(inner, exp.Array) else [None]
+    return None if None in cells else [str(each) for each in cells]
+
+
+def _plain_cell(cell: Any) -> str | None:
+    while isinstance(cell, exp.Cast):
+        cell = cell.this
+    return str(cell.name) if isinstance(cell, exp.Literal) else None
+
+
+def _known_steps(path: Any, function: str) -> list[str]:
+    """The names of a path. Raises SqlError: it is no constant."""
+    steps = _steps(path)
+    if steps is None:
+        raise not_supported(f"{function} takes a constant path", position_in(path), "write it as '{a,b}'")
+    return steps
+
+
+def _known_flag(arguments: Sequence[Any], function: str, *, default: bool) -> bool:
+    """The fourth argument. Raises SqlError: it is no constant."""
+    if len(arguments) < 4:
+        return default
+    flag = arguments[3]
+    while isinstance(flag, (exp.Cast, exp.Paren)):
+        flag = flag.this
+    word = (
+        flag.name.lower()
+        if isinstance(flag, exp.Literal)
+        else str(bool(flag.this)).lower()
+        if isinstance(flag, exp.Boolean)
+        else ""
+    )
+    if word not in ("true", "false"):
+        raise not_supported(f"{function} takes true or false as its fourth argument", position_in(arguments[3]))
+    return word == "true"
 
 
 def _is_name(part: Any) -> bool:
@@ -178,18 +228,13 @@ def _with_path(node: Any) -> None:
         node.replace(_call(called, _json(arguments[0]), exp.Literal.string(pointer or "")))
     if name != "json_set" or len(arguments) not in (3, 4):
         return
-    steps = (
-        array_of(arguments[1].name) if isinstance(arguments[1], exp.Literal) else [each.name for each in arguments[1].expressions]
-    )
-    creates = not (len(arguments) == 4 and arguments[3].sql().upper() == "FALSE")
-    node.replace(_put(_json(arguments[0]), [str(each) for each in steps or []], _json(arguments[2]), creates=creates))
+    creates = _known_flag(arguments, str(node.this), default=True)
+    node.replace(_put(_json(arguments[0]), _known_steps(arguments[1], str(node.this)), _json(arguments[2]), creates=creates))
 
 
 def _delete_path(node: Any) -> None:
     """`document #- path`, for a path of literals."""
-    path = node.expression
-    steps = array_of(path.name) if isinstance(path, exp.Literal) else [each.name for each in path.find_all(exp.Literal)]
-    node.replace(_change(_json(node.this), [str(each) for each in steps or []], "__json_left_out", ()))
+    node.replace(_change(_json(node.this), _known_steps(node.expression, "#-"), "__json_left_out", ()))
 
 
 def _change(document: Any, steps: Sequence[str], function: str, values: Sequence[Any]) -> Any:
@@ -198,7 +243,7 @@ def _change(document: Any, steps: Sequence[str], function: str, values: Sequence
         return document
     if len(steps) == 1:
         return _call(function, document.copy(), exp.Literal.string(steps[0]), *(each.copy() for each in values))
-    inner = _call("json_extract", document.copy(), exp.Literal.string("/" + steps[0].replace("~", "~0").replace("/", "~1")))
+    inner = _call("json_extract", document.copy(), exp.Literal.string(_step(steps[0])))
     changed = _change(inner, steps[1:], function, values)
     made = _call("__json_put", document.copy(), exp.Literal.string(steps[0]), changed)
     is_there = exp.Not(this=exp.Is(this=inner.copy(), expression=exp.Null()))
@@ -212,15 +257,10 @@ def _build(node: Any) -> None:
         made = [_texts(each) for each in arguments]
         node.replace(_call("__json_pairs", *made))
     elif name == "jsonb_insert" and len(arguments) in (3, 4):
-        steps = (
-            array_of(arguments[1].name)
-            if isinstance(arguments[1], exp.Literal)
-            else [each.name for each in arguments[1].expressions]
-        )
-        if len(arguments) == 4 and arguments[3].sql().upper() == "TRUE" and steps:
-            last = str(steps[-1])
-            steps = [*steps[:-1], str(int(last) + 1)] if last.isdigit() else steps
-        node.replace(_change(_json(arguments[0]), [str(each) for each in steps or []], "__json_placed", [_json(arguments[2])]))
+        steps = _known_steps(arguments[1], name)
+        if _known_flag(arguments, name, default=False) and steps and steps[-1].isdecimal() and len(steps[-1]) < _MOST_DIGITS:
+            steps[-1] = str(int(steps[-1]) + 1)
+        node.replace(_change(_json(arguments[0]), steps, "__json_placed", [_json(arguments[2])]))
 
 
 def _texts(array: Any) -> Any:
@@ -234,7 +274,7 @@ def _put(document: Any, steps: Sequence[str], value: Any, *, creates: bool) -> A
     """A document with another value at a path; a path that is not there changes nothing, but for its last step."""
     if not steps:
         return value
-    inner = _call("json_extract", document.copy(), exp.Literal.string("/" + steps[0].replace("~", "~0").replace("/", "~1")))
+    inner = _call("json_extract", document.copy(), exp.Literal.string(_step(steps[0])))
     made = _call("__json_put", document.copy(), exp.Literal.string(steps[0]), _put(inner, steps[1:], value, creates=creates))
     if len(steps) == 1 and creates:
         return made
@@ -288,7 +328,7 @@ def _give_records(node: Any, table: Any, *, is_set: bool) -> None:
     row: Any = exp.column("e")
     items: list[Any] = []
     for each in wanted:
-        path = exp.Literal.string("/" + each.name.replace("~", "~0").replace("/", "~1"))
+        path = exp.Literal.string(_step(each.name))
         kind: Any = each.args["kind"]
         is_text = not (kind.expressions or str(kind.this.value) in ("JSON", "JSONB", "ARRAY", "STRUCT"))
         value = _call("json_extract_string" if is_text else "json_extract", row.copy(), path)

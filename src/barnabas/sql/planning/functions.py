@@ -8,6 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from barnabas.sql.dialect import WRITTEN
+from barnabas.sql.planning.literals import whole_number
 
 _ENCODERS = {"base64": "__base64_lines", "hex": "__hex", "escape": "__escaped"}
 _DECODERS = {"base64": "from_base64", "hex": "unhex"}
@@ -66,7 +67,7 @@ def _of_postgres(node: Any) -> Any:
             return _call("__sqrt", node.this)
         case exp.Ln():
             return _call("__ln", node.this)
-        case exp.SplitPart() if not _splits_as_duckdb(node):
+        case exp.SplitPart():
             return _call("__split_part", node.this, node.args["delimiter"], node.args["part_index"])
         case exp.StrToTime() if node.meta.get(WRITTEN) == "to_timestamp":
             return exp.cast(node.copy(), "timestamptz")
@@ -75,14 +76,6 @@ def _of_postgres(node: Any) -> Any:
         case exp.Cast():
             return _cut(node)
     return None
-
-
-def _splits_as_duckdb(node: exp.SplitPart) -> bool:
-    """Whether the delimiter and the position are constants for which DuckDB's function has Postgres' result."""
-    delimiter, position = node.args["delimiter"], node.args["part_index"]
-    number = position.this if isinstance(position, exp.Neg) else position
-    has_number = isinstance(number, exp.Literal) and number.name not in ("", "0")
-    return has_number and isinstance(delimiter, exp.Literal) and bool(delimiter.name)
 
 
 def _of_texts(node: Any) -> Any:
@@ -194,11 +187,12 @@ def _shown(node: Any) -> Any:
 
 def _digest(node: Any) -> Any:
     """SHA-2 of other lengths than 256, which is DuckDB's only one. `sha2` of Spark gives hexadecimal digits."""
-    length = node.args.get("length")
-    bits = 256 if length is None or length.name == "0" else int(length.name)
-    if bits not in (224, 384, 512):
+    bits = node.args.get("length")
+    if bits is None or whole_number(bits) in (0, 256):
         return None
-    made = _call("__digest", node.this, exp.convert(bits))
+    if whole_number(bits) is None:
+        bits = exp.Coalesce(this=exp.Nullif(this=bits.copy(), expression=exp.convert(0)), expressions=[exp.convert(256)])
+    made = _call("__digest", node.this, bits)
     return made if isinstance(node, exp.SHA2Digest) else _call("__hex", made)
 
 

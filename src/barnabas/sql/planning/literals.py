@@ -52,9 +52,10 @@ def read_literals(tree: Any, *, is_spark: bool) -> None:
             precision, scale = (10, 0) if is_spark and not _is_number(cast.this) else sizes_of(cast.this)
             sizes = [exp.DataTypeParam(this=exp.convert(each)) for each in (precision, scale)]
             cast.to.set("expressions", sizes)
-    for number in list(tree.find_all(exp.Literal)):
-        if not number.is_string and number.name.isdigit() and _MOST_BIGINT < int(number.name) < 10**MOST_DIGITS:
-            number.replace(exp.cast(number.copy(), f"decimal({MOST_DIGITS}, 0)"))
+    for literal in list(tree.find_all(exp.Literal)):
+        number, most = whole_number(literal), _MOST_BIGINT - (not isinstance(literal.parent, exp.Neg))
+        if number is not None and number > most:
+            literal.replace(exp.cast(literal.copy(), f"decimal({MOST_DIGITS}, 0)"))
     for call in list(tree.find_all(exp.Anonymous)):  # the parser knows ALL and SOME with a query only
         kind = _QUANTIFIERS.get(str(call.this).lower())
         if kind is not None and isinstance(call.parent, exp.Binary) and len(call.expressions) == 1:
@@ -70,7 +71,8 @@ def _is_number(node: Any) -> bool:
 
 
 _DIGITS = re.compile(r"\s*[+-]?(\d*)(?:\.(\d*))?\s*\Z")
-_MOST_BIGINT = 1 << 63
+_MOST_BIGINT = 1 << 63  # behind a minus
+_BOOLEANS = {"true": "true", "false": "false", "yes": "true", "no": "false", "on": "true", "off": "false"}
 MOST_DIGITS, USUAL_DIGITS, USUAL_FRACTION = 38, 18, 9  # of a decimal; of one that tells no sizes
 
 
@@ -94,6 +96,20 @@ def read_compared_arrays(tree: Any, type_of_other: Callable[[Any], pa.DataType |
             node.set("this", array if kind is None else exp.cast(array, duckdb_of(pa.list_(kind)), dialect="duckdb"))
 
 
+def whole_number(node: Any) -> int | None:
+    """The number of a literal with digits alone; None for anything else, and for more digits than a decimal has."""
+    is_whole = isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal() and len(node.name) <= MOST_DIGITS
+    return int(node.name) if is_whole else None
+
+
+def _boolean(text: str) -> str:
+    """Postgres' words for true and false, and their beginnings; any other text stays."""
+    word = text.lower()
+    if word in ("", "o"):
+        return text
+    return next((value for each, value in _BOOLEANS.items() if each.startswith(word)), text)
+
+
 def _read(node: Any, literal: Any) -> None:
     word = str(getattr(node.to.this, "value", node.to.this))
     text = literal.name.strip()
@@ -110,12 +126,7 @@ def _read(node: Any, literal: Any) -> None:
     elif word in ("VARBINARY", "BINARY", "BLOB") and ("\\" in literal.name or not literal.name.isascii()):
         node.set("this", exp.func("UNHEX", exp.Literal.string(_escaped_bytes(literal.name).hex())))
     elif word == "BOOLEAN":
-        lower = text.lower()
-        known = {"yes": "true", "no": "false", "on": "true", "off": "false", "of": "false"}
-        whole = next(
-            (each for each in known if lower and each.startswith(lower) and len(lower) >= (2 if each[0] == "o" else 1)), ""
-        )
-        node.set("this", exp.Literal.string(known.get(whole, text)))
+        node.set("this", exp.Literal.string(_boolean(text)))
     elif word in _MOMENTS:
         day = _DAYS.get(text.lower())
         if day is not None:

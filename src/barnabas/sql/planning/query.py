@@ -47,6 +47,7 @@ from barnabas.tables.column_types import UUID, mark_of
 from barnabas.tables.scan import OFFSET
 
 _INNER = ("duckdb_", "pragma_", "__")  # they tell about the server's machine, or belong to this package
+_NUMBER = "input"  # in the meta of a table: its place among the inputs
 _RUN_TEXT = ("query", "query_table", "checkpoint", "force_checkpoint")  # DuckDB's own; names would not be looked up here
 Find = Callable[[Sequence[str], int | None], Relation]
 
@@ -162,11 +163,11 @@ def plan_query(
     field_of = _columns(tables, relations)
     plain_json = plain_json_outputs(tree, field_of)
     types = infer(places, given, _types_of(field_of))
+    for number, table in enumerate(tables):
+        table.meta[_NUMBER] = number
     _translate(tree, field_of, is_spark=is_spark)
-    for table, made in zip(tables, inputs, strict=True):
-        _exclude_hidden(table, made)
-    for table, made in zip(tables, inputs, strict=True):
-        _place(table, made)
+    _place_all(tree, inputs)
+    places = parameters_of(tree)
     typed(places, types)
     widen_literals(tree, field_of)
     keep_fractions(tree)
@@ -356,6 +357,15 @@ def _exclude_hidden(table: Any, made: Input) -> None:
             exp.column(exp.to_identifier(each, quoted=True), table=exp.to_identifier(name, quoted=True)) for each in extra
         ]
         star.set("except_", left_out)
+
+
+def _place_all(tree: Any, inputs: Sequence[Input]) -> None:
+    """Put the relations where their names are. Rewritten functions have copies of their arguments, with the tables of subqueries."""
+    tables = [(each, inputs[each.meta[_NUMBER]]) for each in tree.find_all(exp.Table) if _NUMBER in each.meta]
+    for table, made in tables:
+        _exclude_hidden(table, made)
+    for table, made in tables:
+        _place(table, made)
 
 
 def _place(table: Any, made: Input) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from sqlglot import exp
 
 from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.literals import whole_number
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.states import not_supported
 from barnabas.sql.table_words import PARTITION
@@ -114,14 +115,9 @@ def meant_groups(select: Any) -> list[Any]:
     aliases = {each.alias.lower(): each.unalias() for each in select.expressions if each.alias}
     found = []
     for key in group.expressions if group is not None else []:
-        meaning = key
-        if (
-            isinstance(key, exp.Literal)
-            and not key.is_string
-            and key.name.isdecimal()
-            and 0 < int(key.name) <= len(select.expressions)
-        ):
-            meaning = select.expressions[int(key.name) - 1].unalias()
+        meaning, place = key, whole_number(key)
+        if place is not None and 0 < place <= len(select.expressions):
+            meaning = select.expressions[place - 1].unalias()
         elif isinstance(key, exp.Column) and not key.table:
             meaning = aliases.get(key.name.lower(), key)
         found.append(meaning.copy())

@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from barnabas.sql.planning.literals import whole_number
+
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.IntDiv, exp.Mod)
 _SMALL = frozenset({exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.UTINYINT})
 _MOST = 1 << 31
@@ -26,7 +28,8 @@ def widen_literals(tree: Any, field_of: Callable[[exp.Column], pa.Field[Any] | N
 
 def _is_integer(node: Any) -> bool:
     inner = node.this if isinstance(node, exp.Neg) else node
-    return isinstance(inner, exp.Literal) and not inner.is_string and inner.name.isdigit() and int(inner.name) < _MOST
+    number = whole_number(inner)
+    return number is not None and number < _MOST
 
 
 def _is_small(node: Any, field_of: Callable[[exp.Column], pa.Field[Any] | None]) -> bool:

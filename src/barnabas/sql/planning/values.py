@@ -15,8 +15,10 @@ from sqlglot import exp
 from barnabas.sql.dialect import WRITTEN
 from barnabas.sql.duck.types import declared, duckdb_of
 from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.literals import whole_number
 
 _MOST_INT = 1 << 31
+_MOST_DIMENSIONS = 6  # of an array of Postgres
 FieldOf = Callable[[exp.Column], "pa.Field[Any] | None"]
 
 
@@ -44,6 +46,9 @@ class _Kinds:
         match node:
             case exp.Paren() | exp.Neg() | exp.Order() | exp.Filter():
                 return self.of(node.this)
+            case exp.Subquery():
+                outputs = node.selects
+                return self.of(outputs[0].unalias()) if len(outputs) == 1 else None
             case exp.Cast():
                 try:
                     return declared(node.to)
@@ -68,14 +73,15 @@ class _Kinds:
     def _of_literal(node: Any) -> pa.DataType:
         if node.is_string:
             return pa.string()
-        if node.name.isdigit():
-            return pa.int32() if int(node.name) < _MOST_INT else pa.int64()
-        return pa.decimal128(38, 9)
+        number = whole_number(node)
+        if number is None:
+            return pa.decimal128(38, 9)
+        return pa.int32() if number < _MOST_INT else pa.int64()
 
     @staticmethod
     def _wider(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | None:
         """The type of arithmetic: known if a side is floating, or both are equal."""
-        if one is not None and one == other:
+        if one is not None and one == other and _is_numeric(one):
             return one
         return pa.float64() if any(each is not None and pa.types.is_floating(each) for each in (one, other)) else None
 
@@ -123,10 +129,10 @@ def _of_arrays(node: Any, kinds: _Kinds) -> Any:
             return _joined(node.this, node.expressions[0], kinds)
         case exp.Anonymous() if str(node.this).lower() == "array_cat" and len(node.expressions) == 2:
             return _joined(node.expressions[0], node.expressions[1], kinds)
-        case exp.ArraySize() if isinstance(node.expression, exp.Literal):
-            return _length(node, kinds)
-        case exp.Anonymous() if str(node.this).lower() == "cardinality" and (kinds.depth(node.expressions[0]) or 1) > 1:
-            return _call("len", _flat(node.expressions[0], kinds))
+        case exp.ArraySize() if (dimension := whole_number(node.expression)) is not None:
+            return _length(node.this, dimension, kinds)
+        case exp.Anonymous(expressions=[array]) if str(node.this).lower() == "cardinality" and (kinds.depth(array) or 1) > 1:
+            return _call("len", _flat(array, kinds))
     return None
 
 
@@ -152,10 +158,13 @@ def _text_beside_number(node: Any, kinds: _Kinds) -> Any:
     """Arithmetic of a number and a text literal, which is read as a number of the same type; None for anything else."""
     for name, side, other in (("this", node.this, node.expression), ("expression", node.expression, node.this)):
         kind = kinds.of(other)
-        is_number = kind is not None and (pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
-        if isinstance(side, exp.Literal) and side.is_string and is_number and kind is not None:
+        if isinstance(side, exp.Literal) and side.is_string and kind is not None and _is_numeric(kind):
             return _with_argument(node, name, exp.cast(side.copy(), duckdb_of(kind), dialect="duckdb"))
     return None
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
 
 
 def _is_real(node: Any, kinds: _Kinds) -> bool:
@@ -176,10 +185,10 @@ def _is_sum_of_bigints(node: Any, kinds: _Kinds) -> bool:
     return kinds.of(value) == pa.int64()
 
 
-def _length(node: Any, kinds: _Kinds) -> Any:
+def _length(array: Any, number: int, kinds: _Kinds) -> Any:
     """`array_length(a, n)`: null where an array has no elements, or not so many dimensions."""
-    number, depth, array = int(node.expression.name), kinds.depth(node.this), node.this
-    if number < 1 or (depth is not None and number > depth):
+    depth = kinds.depth(array)
+    if not 0 < number <= (_MOST_DIMENSIONS if depth is None else depth):
         return exp.cast(exp.Null(), "bigint")
     for _ in range(number - 1):
         array = exp.Bracket(this=array.copy(), expressions=[exp.convert(1)], offset=1)

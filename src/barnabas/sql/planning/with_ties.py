@@ -7,6 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.literals import whole_number
 from barnabas.sql.states import NOT_SUPPORTED, SYNTAX_ERROR
 
 
@@ -48,8 +49,9 @@ def _key(ordered: Any, select: Any) -> Any:
     """A sort key with the expression of the output that it names."""
     made, key = ordered.copy(), ordered.this
     items = select.expressions
-    if isinstance(key, exp.Literal) and not key.is_string and 0 < int(key.name) <= len(items):
-        made.set("this", items[int(key.name) - 1].unalias().copy())
+    place = whole_number(key)
+    if place is not None and 0 < place <= len(items):
+        made.set("this", items[place - 1].unalias().copy())
     elif isinstance(key, exp.Column) and not key.table:
         found = next((each for each in items if isinstance(each, exp.Alias) and each.alias.lower() == key.name.lower()), None)
         made.set("this", key.copy() if found is None else found.this.copy())

@@ -127,6 +127,8 @@ def changed(session: Host, name: str, change: Change) -> None:
 
 def alter(session: Host, statement: Statement, _: Any) -> Ready:
     """ALTER TABLE name ADD [COLUMN] [IF NOT EXISTS] …, ALTER COLUMN … SET | DROP DEFAULT."""
+    if len(statement.tokens) == 1:
+        raise syntax_error("ALTER needs the kind of what it alters, such as TABLE", statement.position(1))
     if statement.word(1) != "TABLE":
         raise not_supported(
             f"ALTER {statement.word(1)} is not supported", statement.position(1), "there is ALTER TABLE … ADD COLUMN"

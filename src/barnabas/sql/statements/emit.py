@@ -59,5 +59,6 @@ def with_emit_last(statement: Statement) -> Statement:
         if at > 0 and tuple(words[at:last]) == form:
             text, tokens = statement.text, statement.tokens
             begin, end = text[tokens[0].start : tokens[at].start], text[tokens[last].start : tokens[-1].end + 1]
-            return statement_of(f"{begin}{end} {' '.join(form)}")
+            left_out = " " * (tokens[last].start - tokens[at].start)  # errors tell positions in the text that the user sees
+            return statement_of(f"{' ' * tokens[0].start}{begin}{left_out}{end} {' '.join(form)}")
     return statement

@@ -126,7 +126,7 @@ def _alter(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         return tuned
     if statement.word(1) == "INDEX":
         return rename_index(session, statement)
-    if [statement.word(at) for at in range(len(statement.tokens) - 3, len(statement.tokens) - 1)] == ["OWNER", "TO"]:
+    if [statement.word(at) for at in range(len(statement.tokens))][-3:-1] == ["OWNER", "TO"]:
         return rights.owner_to(session, statement)
     if statement.word(1) == "SEQUENCE":
         return alter_sequence(session, statement)

@@ -15,7 +15,7 @@ import msgspec
 from sqlglot import exp
 
 from barnabas.client.results import NewTopic
-from barnabas.engine.clock import CLOCK
+from barnabas.engine.clock import CLOCK, has_clock
 from barnabas.engine.jobs import Desired, Job, ViewWork
 from barnabas.errors import BarnabasError
 from barnabas.sql.catalog.definitions import REGISTERED, TableDefinition
@@ -46,13 +46,7 @@ from barnabas.sql.writing.records import records_of
 LEFT_S = 30.0  # a definition without a job that is older was left by a server that was killed
 FORM = "CREATE MATERIALIZED VIEW name [(columns)] [WITH (topic = …, partitions = …)] AS query [EMIT FINAL]"
 TAKES = ("topic", "format", "partitions", "replicas")
-TUNING = (
-    "parallelism",
-    "backfill_parallelism",
-    "source_rate_limit",
-    "backfill_rate_limit",
-    "streaming_rate_limit",
-)  # without effect
+TUNING = ("parallelism", "backfill_parallelism", "source_rate_limit", "backfill_rate_limit", "streaming_rate_limit")  # no effect
 FORMATS = ("json", *REGISTERED)
 
 
@@ -194,18 +188,16 @@ def view_sources(session: Host, query: Any, what: str) -> list[str]:
 
 
 def _options(tree: Any) -> Options:
-    properties = [each for each in tree.args["properties"].expressions if not isinstance(each, exp.MaterializedProperty)]
-    for each in properties:
-        if isinstance(each, exp.FileFormatProperty):
-            continue
+    properties = []
+    for each in tree.args["properties"].expressions:
         name = each.this if isinstance(getattr(each, "this", None), str) else getattr(getattr(each, "this", None), "name", "")
-        if name.lower() in TUNING:
+        if isinstance(each, exp.MaterializedProperty) or name.lower() in TUNING:
             continue
-        if name.lower() not in TAKES and "." not in name:
+        properties.append(each)
+        if not isinstance(each, exp.FileFormatProperty) and name.lower() not in TAKES and "." not in name:
             raise SqlError(
                 "22023", f'unrecognized option "{name}"', hint=f"WITH takes {', '.join(TAKES)}, and settings of topics in quotes"
             )
-    properties = [each for each in properties if str(getattr(getattr(each, "this", None), "name", "")).lower() not in TUNING]
     found = options_of(exp.Properties(expressions=properties) if properties else None)
     if found.format not in FORMATS:
         raise SqlError("22023", f'a view cannot have the format "{found.format}"', hint=f"it can be {', '.join(FORMATS)}")
@@ -247,7 +239,7 @@ def make(session: Host, view: View, *, if_not_exists: bool = False, waits: bool 
 
 def _tell_time(session: Host, view: View) -> None:
     """Write the time for a view whose conditions call `now()`, so that its first rows have one."""
-    if view.work is not None and any(each.topic == CLOCK for each in view.work.tables.values()):
+    if view.work is not None and has_clock(view.work):
         session.tell_time()
 
 

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.continuous.functions import multiplies
+from barnabas.sql.continuous.functions import Functions, multiplies
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import parts_of, position_in
@@ -23,11 +23,12 @@ from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked, collected
-from barnabas.sql.states import WRONG_OBJECT, not_supported
+from barnabas.sql.states import OUT_OF_RANGE, WRONG_OBJECT, not_supported
 from barnabas.sql.views.subscription import DELETED, Subscription, names_of
 from barnabas.tables.memory_scan import can_be_made
 
 RESET = "auto.offset.reset"
+_MOST_DIGITS = 18  # of a limit
 _HINT = "CREATE MATERIALIZED VIEW v AS … keeps the query, and SUBSCRIBE v follows its changes"
 _CLAUSES = ("joins", "laterals", "group", "having", "distinct", "order", "limit", "offset", "qualify", "windows", "with_")
 
@@ -39,7 +40,7 @@ def push_query(session: Host, statement: Statement) -> Ready | None:
         return None
     query, most = taken
     tree = parse(query, spark_order=session.is_spark)
-    table = _table(tree)
+    table = _table(session, tree)
     relation = session.find(parts_of(table), position_in(table))
     if not isinstance(relation, TopicRelation) or (relation.definition is not None and relation.definition.is_plain_view):
         raise SqlError(WRONG_OBJECT, f'"{relation.name}" is no table and no materialized view', hint=_HINT)
@@ -60,25 +61,29 @@ def push_query(session: Host, statement: Statement) -> Ready | None:
 
 
 def _taken(statement: Statement) -> tuple[Statement, int | None] | None:
-    """The query without EMIT CHANGES [LIMIT n], and the limit."""
+    """The query without EMIT CHANGES [LIMIT n], and the limit. Raises SqlError."""
     words = [statement.word(at) for at in range(len(statement.tokens))]
     if words[-2:] == ["EMIT", "CHANGES"]:
         return Statement(statement.text, statement.tokens[:-2]), None
     text = str(statement.tokens[-1].text)
     if words[-4:-1] == ["EMIT", "CHANGES", "LIMIT"] and text.isdecimal():
+        if len(text) > _MOST_DIGITS:
+            raise SqlError(OUT_OF_RANGE, "LIMIT is out of range", position=statement.position(len(words) - 1))
         return Statement(statement.text, statement.tokens[:-4]), int(text)
     return None
 
 
-def _table(tree: Any) -> Any:
+def _table(session: Host, tree: Any) -> Any:
     """The only table of a query that makes its rows of one row each. Raises SqlError."""
     source = tree.args["from_"].this if isinstance(tree, exp.Select) and tree.args.get("from_") is not None else None
     has_more = source is None or any(tree.args.get(clause) for clause in _CLAUSES) or source.args.get("joins")
     if has_more or not isinstance(source, exp.Table) or not isinstance(source.this, exp.Identifier):
         raise not_supported("EMIT CHANGES takes the columns and a WHERE of one table", position_in(tree), _HINT)
-    for node in tree.find_all(exp.AggFunc, exp.Window, exp.Subquery, exp.Exists, exp.Query):
-        if node is not tree:
-            raise not_supported(f"EMIT CHANGES cannot have {node.sql('postgres')[:60]}", position_in(node), _HINT)
+    functions = Functions(session.planner())
+    parts = [*tree.expressions, tree.args.get("where") or exp.Where()]
+    refused = [each for each in tree.find_all(exp.Window, exp.Subquery, exp.Exists, exp.Query) if each is not tree]
+    for node in refused or [each for part in parts for each in functions.aggregates(part)]:
+        raise not_supported(f"EMIT CHANGES cannot have {node.sql('postgres')[:60]}", position_in(node), _HINT)
     if any(map(multiplies, tree.expressions)):
         raise not_supported("EMIT CHANGES cannot make several rows of one", position_in(tree), _HINT)
     return source

@@ -13,6 +13,7 @@ from barnabas.sql.interface import Notice
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.naming import name_at
 from barnabas.sql.statements.ready import Ready, done
+from barnabas.sql.states import syntax_error
 
 _HINT = "rights are the cluster's access control lists: see `barnabas acl`"
 _TUNING = ("PARALLELISM", "MAX_PARALLELISM", "SOURCE_RATE_LIMIT", "BACKFILL_RATE_LIMIT", "DML_RATE_LIMIT", "STREAMING_RATE_LIMIT")
@@ -34,26 +35,31 @@ def owner_to(session: Host, statement: Statement) -> Ready:
         parts, _ = name_at(statement, at)
         if statement.word(at - 1) != "EXISTS" and session.access.plain_view(parts) is None:
             session.find(parts, statement.position(at))
-    tag = "ALTER MATERIALIZED VIEW" if kind == "MATERIALIZED" else f"ALTER {kind}"
-    return done(statement.text, tag, lambda: session.notify(Notice("an owner has no effect", hint=_HINT)))
+    return done(statement.text, _tag(kind), lambda: session.notify(Notice("an owner has no effect", hint=_HINT)))
 
 
 def tuning(session: Host, statement: Statement) -> Ready | None:
     """ALTER SYSTEM SET …, and ALTER … name SET PARALLELISM … and its kin, which RisingWave has: a warning. None for other statements."""
-    words = [statement.word(at) for at in range(len(statement.tokens))]
-    if words[1] == "SYSTEM":
+    words, kind = [statement.word(at) for at in range(len(statement.tokens))], statement.word(1)
+    if kind == "SYSTEM":
         name = " ".join(words[2:4]).lower()
+        if words[2:3] not in (["SET"], ["RESET"]):
+            raise syntax_error("the statement is ALTER SYSTEM SET name = value", statement.position(2))
         told = Notice(
             f"ALTER SYSTEM has no effect: {name}", "WARNING", "01000", "`barnabas config` changes the settings of brokers"
         )
         return done(statement.text, "ALTER SYSTEM", lambda: session.notify(told))
     at = next((at for at in range(3, len(words) - 1) if words[at] == "SET" and words[at + 1] in _TUNING), None)
-    if at is None or words[1] not in _WITH_COLUMNS:
+    if at is None or kind not in _WITH_COLUMNS:
         return None
-    place = 3 if words[1] == "MATERIALIZED" else 2
+    place = 3 if kind == "MATERIALIZED" else 2
     parts, _ = name_at(statement, place)
     if session.access.plain_view(parts) is None:
         session.find(parts, statement.position(place))
     told = Notice(f"{words[at + 1].lower()} has no effect here", "WARNING", "01000")
-    tag = "ALTER MATERIALIZED VIEW" if words[1] == "MATERIALIZED" else f"ALTER {words[1]}"
-    return done(statement.text, tag, lambda: session.notify(told))
+    return done(statement.text, _tag(kind), lambda: session.notify(told))
+
+
+def _tag(kind: str) -> str:
+    """The tag of an ALTER of this kind."""
+    return "ALTER MATERIALIZED VIEW" if kind == "MATERIALIZED" else f"ALTER {kind}"

@@ -89,27 +89,36 @@ def checked(
     )
     cursor = session.planner(plan.in_python)
     try:
-        for each in plan.inputs:
-            cursor.register(each.alias, with_marks(each.schema).empty_table())
-            if each.is_pending:
-                cursor.register(each.pending_alias, each.pending_schema.empty_table())
-        sql, values = plan.bound([None] * len(plan.parameters))
-        found = cursor.sql(sql, params=values or None)
-        of_catalogue = any(isinstance(each.relation, CatalogueRelation) for each in plan.inputs)
-        fields = [field_of(name, kind, of_catalogue=of_catalogue) for name, kind in zip(found.columns, found.types, strict=True)]
-        plan.schema = pa.schema([marked(field, plan) for field in fields])
+        plan.schema = _schema(cursor, plan)
     except SqlError:
         raise
     except Exception as error:  # noqa: BLE001 - DuckDB has many types of errors
-        fault = session.translated(error, text)
-        if fault.sqlstate == UNDEFINED_COLUMN:
-            fault.hint = _column_hint(fault, plan, text)
-        elif fault.sqlstate == UNDEFINED_TABLE:
-            fault.hint = _table_hint(fault, plan)
-        raise fault from None
+        raise _hinted(session.translated(error, text), plan, text) from None
     finally:
         cursor.close()
     return plan
+
+
+def _schema(cursor: Any, plan: QueryPlan) -> pa.Schema:
+    """The rows of a plan, by an instance of DuckDB with empty relations. Raises errors of DuckDB."""
+    for each in plan.inputs:
+        cursor.register(each.alias, with_marks(each.schema).empty_table())
+        if each.is_pending:
+            cursor.register(each.pending_alias, each.pending_schema.empty_table())
+    sql, values = plan.bound([None] * len(plan.parameters))
+    found = cursor.sql(sql, params=values or None)
+    of_catalogue = any(isinstance(each.relation, CatalogueRelation) for each in plan.inputs)
+    fields = [field_of(name, kind, of_catalogue=of_catalogue) for name, kind in zip(found.columns, found.types, strict=True)]
+    return pa.schema([marked(field, plan) for field in fields])
+
+
+def _hinted(fault: SqlError, plan: QueryPlan, text: str) -> SqlError:
+    """An error about a name, with what the user may mean."""
+    if fault.sqlstate == UNDEFINED_COLUMN:
+        fault.hint = _column_hint(fault, plan, text)
+    elif fault.sqlstate == UNDEFINED_TABLE:
+        fault.hint = _table_hint(fault, plan)
+    return fault
 
 
 def _table_hint(fault: SqlError, plan: QueryPlan) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -52,9 +53,12 @@ def _set_modes(session: Host, statement: Statement, at: int) -> Ready:
     return done(statement.text, "SET", run)
 
 
+_QUOTED_NAME = re.compile(r"[a-z_][\w.]*")  # SET 'auto.offset.reset' of ksqlDB
+
+
 def _name(statement: Statement, at: int) -> tuple[str, int]:
-    first = statement.word(at).lower()
-    if not first:
+    first = str(statement.tokens[at].text).lower() if at < len(statement.tokens) else ""
+    if statement.word(at) == "" and not _QUOTED_NAME.fullmatch(first):
         raise syntax_error("the name of a parameter is missing", statement.position(at), "SHOW ALL lists them")
     if first == "time" and statement.word(at + 1) == "ZONE":
         return "time zone", at + 2
