@@ -1,6 +1,6 @@
 """Spans of time that belong to a plan, where no condition is waited for: the rate of a load, a random moment, how long a fault lasts.
 
-Only torture and differential runs have such plans. Whoever waits for something to happen uses `tests/waiting.py`.
+Only torture and differential runs have such plans. A test that waits for something to happen uses `tests/waiting.py`.
 """
 
 from __future__ import annotations

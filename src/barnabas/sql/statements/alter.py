@@ -125,14 +125,19 @@ def changed(session: Host, name: str, change: Change) -> None:
     session.definitions.change(session.client, session.running, decide)
 
 
-def alter(session: Host, statement: Statement, _: Any) -> Ready:
-    """ALTER TABLE name ADD [COLUMN] [IF NOT EXISTS] …, ALTER COLUMN … SET | DROP DEFAULT."""
+def _check_kind(statement: Statement) -> None:
+    """Raises SqlError if the statement does not say ALTER TABLE."""
     if len(statement.tokens) == 1:
         raise syntax_error("ALTER needs the kind of what it alters, such as TABLE", statement.position(1))
     if statement.word(1) != "TABLE":
         raise not_supported(
             f"ALTER {statement.word(1)} is not supported", statement.position(1), "there is ALTER TABLE … ADD COLUMN"
         )
+
+
+def alter(session: Host, statement: Statement, _: Any) -> Ready:
+    """ALTER TABLE name ADD [COLUMN] [IF NOT EXISTS] …, ALTER COLUMN … SET | DROP DEFAULT."""
+    _check_kind(statement)
     if "WATERMARK" in (statement.word(at) for at in range(3, 8)):
         return _watermark(session, statement)
     tree = parse(readable(statement))
