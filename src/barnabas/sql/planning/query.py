@@ -263,14 +263,12 @@ def _rewritten(tree: Any, find: Find, path: Sequence[str]) -> Any:
 def _refuse(tree: Any) -> None:
     for node in tree.find_all(exp.Into):
         raise SqlError("0A000", "SELECT INTO is not supported", position=position_in(node), hint="use CREATE TABLE … AS")
-    for _ in tree.find_all(exp.Lock):
-        raise SqlError("0A000", "FOR UPDATE and FOR SHARE are not supported", hint="there are no locks; leave the words out")
     for node in tree.find_all(exp.Anonymous):
         name = str(node.this).lower()
         if OWN not in node.meta and (name.startswith(_INNER) or name in _RUN_TEXT):
             raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist")
     for node in tree.find_all(exp.Lock):
-        raise not_supported("FOR UPDATE and FOR SHARE are not supported", position_in(node), "there are no locks; leave it out")
+        raise not_supported("FOR UPDATE is not supported here", position_in(node), "it belongs to the end of a SELECT statement")
     for node in tree.find_all(exp.DML):
         raise SqlError("0A000", f"{node.key.upper()} within a query is not supported")
 
