@@ -19,7 +19,7 @@ from bench.servers import Barnabas
 from bench.storage.result import Result, measured, ratio
 
 THEIRS, TUNED = "Debezium", "Debezium, tuned"
-FULL, QUICK = Size(100_000, 30, 10), Size(20_000, 10, 5)
+FULL, QUICK = Size(100_000, 30, 4_000), Size(20_000, 10, 1_000)
 JSON = {
     f"{part}.converter{key}": value
     for part in ("key", "value")
@@ -90,7 +90,7 @@ def _is_met(result: Result) -> bool | None:
 
 def _results(size: Size) -> dict[str, Result]:
     load = f"pgbench -c {CLIENTS} for {size.load_s} s"
-    many = f"pgbench -c {CLIENTS} for {size.many_s} s, {MANY:,} changes in each transaction"
+    many = f"pgbench -c {CLIENTS}, {size.many:,} transactions of {MANY:,} changes"
     rate, delay = ">= 1.5 times Debezium", "at most half of Debezium"
     return {
         "backlog": Result("backlog", f"{size.backlog * CHANGES:,} changes of a stopped connector, from the first record to the last",

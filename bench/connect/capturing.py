@@ -35,11 +35,11 @@ WITHIN_S = 600.0
 
 
 class Size(NamedTuple):
-    """How much is measured: transactions of the backlog, and seconds under each load."""
+    """How much is measured: transactions of the backlog, seconds under load, and transactions with many changes."""
 
     backlog: int
     load_s: int
-    many_s: int
+    many: int
 
 
 class Measurement:
@@ -78,7 +78,7 @@ class Measurement:
         with NamedTemporaryFile("w", suffix=".sql") as script:
             script.write(SCRIPT)
             script.flush()
-            rate, delays_ms = self._loaded(changes, MANY // INSERTS, "-T", str(self._size.many_s), "-f", script.name)
+            rate, delays_ms = self._loaded(changes, MANY // INSERTS, "-t", str(self._size.many // CLIENTS), "-f", script.name)
         return {"many": rate, "many-p50": percentile(delays_ms, 50), "many-p99": percentile(delays_ms, 99)}
 
     def _loaded(self, changes: Changes, changes_of_row: int, *options: str) -> tuple[float, list[float]]:
