@@ -136,6 +136,10 @@ class PostgresServer(Server):
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
+    def end_connections(self, user: str) -> None:
+        """End all connections of a user."""
+        self.query(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{user}'")
+
     def kill(self) -> None:
         """Crash the server, as a power cut of the machine would but for the disk."""
         self.end(signal.SIGQUIT)
@@ -197,6 +201,10 @@ class MariadbServer(Server):
                 return cursor.fetchall()
         finally:
             connection.close()
+
+    def end_connections(self, user: str) -> None:
+        """End all connections of a user."""
+        self.query(f"KILL USER {user}")
 
     def kill(self) -> None:
         """Crash the server."""
