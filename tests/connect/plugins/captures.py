@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -34,6 +35,12 @@ def with_secrets(job: Job) -> Job:
     assert isinstance(job.work, ConnectorWork)
     worker = {"config.providers": "file", "config.providers.file.class": "FileConfigProvider"}
     return replace(job, work=replace(job.work, worker={**job.work.worker, **worker}))
+
+
+def with_config(job: Job, config: Mapping[str, str]) -> Job:
+    """The same with other values in its config."""
+    assert isinstance(job.work, ConnectorWork)
+    return replace(job, work=replace(job.work, config={**job.work.config, **config}))
 
 
 class Capture:

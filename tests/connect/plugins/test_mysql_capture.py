@@ -193,12 +193,11 @@ def test_the_ids_of_tables_are_forgotten_with_each_transaction() -> None:
 def test_a_password_that_changes(capture: MysqlCapture, tmp_path: Path) -> None:
     """The task fails, says why, and goes on with the new one: in the config, or in the file of the config provider."""
     user, secrets = f"u{capture.name}", tmp_path / "secrets.properties"
-    capture.server.query(f"CREATE USER {user} IDENTIFIED BY 'one'")
-    capture.server.query(f"GRANT ALL ON *.* TO {user}")
+    capture.server.create_user(user, "one")
     capture.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     with capture.tasks.running(capture.job(database_user=user, database_password="one")) as task:
         capture.until("t", 1, task)
-        capture.server.query(f"ALTER USER {user} IDENTIFIED BY 'two'")
+        capture.server.change_password(user, "two")
         capture.server.end_connections(user)
         assert f"Access denied for user '{user}'@" in reason_of(task)
     capture.run("INSERT INTO t VALUES (2)")

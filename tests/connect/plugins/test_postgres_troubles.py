@@ -41,8 +41,8 @@ def test_a_password_that_changes(capture: PostgresCapture, tmp_path: Path) -> No
     """The task fails, says why, and goes on with the new one: in the file of the config provider, or in the config."""
     user, secrets = f"u{capture.name}"[:60], tmp_path / "secrets.properties"
     secrets.write_text("password=one\n")
-    capture.server.ask_for_password(user)
-    capture.run(f"CREATE ROLE {user} SUPERUSER LOGIN PASSWORD 'one'", "CREATE TABLE t (id int PRIMARY KEY)")
+    capture.server.create_user(user, "one")
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)")
 
     def job(password: str = f"${{file:{secrets}:password}}") -> Job:
         return with_secrets(capture.job(database_user=user, database_password=password))
@@ -51,7 +51,7 @@ def test_a_password_that_changes(capture: PostgresCapture, tmp_path: Path) -> No
     capture.until_streaming(task)
     capture.run("INSERT INTO t VALUES (1)")
     capture.until("t", 1, task)
-    capture.server.query(f"ALTER ROLE {user} PASSWORD 'two'")
+    capture.server.change_password(user, "two")
     capture.server.end_connections(user)
     assert "has lost the connection of the slot" in reason_of(task) or "password" in reason_of(task)
     capture.tasks.stop(task)
@@ -62,7 +62,7 @@ def test_a_password_that_changes(capture: PostgresCapture, tmp_path: Path) -> No
     secrets.write_text("password=two\n")
     with capture.tasks.running(job()) as task:
         capture.until("t", 2, task)
-        capture.server.query(f"ALTER ROLE {user} PASSWORD 'three'")
+        capture.server.change_password(user, "three")
         capture.server.end_connections(user)
         reason_of(task)
     capture.run("INSERT INTO t VALUES (3)")
