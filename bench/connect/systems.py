@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Self
 
-from tools.kafka import DEBEZIUM_VERSION, free_ports, java
+from tools.kafka import DEBEZIUM_JDBC_VERSION, DEBEZIUM_VERSION, ICEBERG_VERSION, free_ports, java
 
 from bench.peers.process import OwnProcess, Process
 from bench.registry.systems import HOST, SOURCE
@@ -96,6 +96,21 @@ class Debezium(KafkaConnect):
     name = "Debezium"
     jars = f"debezium-{DEBEZIUM_VERSION}"
     settings = f"{KafkaConnect.settings}connector.client.config.override.policy=All\n"
+
+
+class DebeziumJdbc(KafkaConnect):
+    """Kafka Connect with Debezium's sink of JDBC. It commits offsets often, because the bench waits for them."""
+
+    name = "Debezium's sink"
+    jars = f"debezium-jdbc-{DEBEZIUM_JDBC_VERSION}"
+    settings = "connector.client.config.override.policy=All\noffset.flush.interval.ms=250\n"
+
+
+class ApacheIceberg(DebeziumJdbc):
+    """Kafka Connect with the sink of Apache Iceberg."""
+
+    name = "Iceberg's sink"
+    jars = f"iceberg-{ICEBERG_VERSION}"
 
 
 WORKERS: tuple[type[Worker], ...] = (Ours, KafkaConnect)
