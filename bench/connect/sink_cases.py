@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from bench.connect.systems import ApacheIceberg, DebeziumJdbc, Worker
 
 Config = Mapping[str, str]
 HIKARI = "org.hibernate.hikaricp.internal.HikariCPConnectionProvider"
+UNLOCKED_S = 30.0
 WHOLE_FILES = 50_000  # rows of a file
 
 
@@ -92,6 +94,17 @@ def _in_sqlite(stores: Stores, topic: str) -> int:
 
 
 def _in_duckdb(stores: Stores, topic: str) -> int:
+    deadline_s = time.monotonic() + UNLOCKED_S
+    while True:  # the task may still have the file open
+        try:
+            return _rows_of_duckdb(stores, topic)
+        except duckdb.IOException:
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(0.1)
+
+
+def _rows_of_duckdb(stores: Stores, topic: str) -> int:
     with closing(duckdb.connect(str(stores.folder / f"{topic}.duckdb"), read_only=True)) as file:
         return int(file.execute(f'SELECT count(*) FROM "{topic}"').fetchall()[0][0])
 
