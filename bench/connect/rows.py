@@ -22,9 +22,12 @@ def table_of(first: int, count: int) -> pa.Table:
     """The rows `first`, `first + 1`, …; each has about 100 bytes as JSON."""
     ids = range(first, first + count)
     columns: list[Any] = [
-        pa.array(ids, pa.int64()), pa.array([f"user-{each}" for each in ids], pa.string()), pa.array([each / 100 for each in ids], pa.float64()),
-        pa.array([each % 1000 for each in ids], pa.int32()), pa.array([f"the row with the number {each}" for each in ids], pa.string()),
-    ]  # fmt: skip
+        pa.array(ids, pa.int64()),
+        pa.array([f"user-{each}" for each in ids], pa.string()),
+        pa.array([each / 100 for each in ids], pa.float64()),
+        pa.array([each % 1000 for each in ids], pa.int32()),
+        pa.array([f"the row with the number {each}" for each in ids], pa.string()),
+    ]
     return pa.table(columns, schema=SCHEMA)
 
 

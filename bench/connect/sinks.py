@@ -1,4 +1,4 @@
-"""`python -m bench run sinks`: rows from a topic into each kind of target, and from each kind of source into a topic, on a broker of ours."""
+"""`python -m bench run sinks`: rows from a topic into each kind of target, and from each kind of source into a topic."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from barnabas.client.results import LATEST, NewTopic
 from bench import report
 from bench.connect.rows import SQL_COLUMNS, fill, table_of
 from bench.connect.sink_cases import SINKS, SinkCase
+from bench.connect.sinks_page import COPIED, COPY
 from bench.connect.source_cases import SOURCES, SourceCase
 from bench.connect.stores import Stores, psql
 from bench.connect.systems import ApacheIceberg, DebeziumJdbc, Ours, Worker
@@ -31,13 +32,16 @@ from bench.wire import BadAnswer
 QUICK_PART = 5  # a quick look has so much fewer rows
 WITHIN_S = 120.0
 POLL_S = 0.005
-COPIED, COPY = "postgresql-insert", "psql \\copy"
+FILES = 5  # that a sink of files writes
 COMMITTED = {"consumer.override.isolation.level": "read_committed"}  # as ours reads
 WORKERS: tuple[type[Worker], ...] = (Ours, DebeziumJdbc, ApacheIceberg)
 JSON = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
 }
+
+
+Case = SinkCase | SourceCase
 
 
 class Figures(NamedTuple):
@@ -61,16 +65,18 @@ class Bench:
         self._part, self._absent = part, absent
         self._number = 0
 
-    def round(self, cases: Sequence[SinkCase | SourceCase]) -> None:
+    def round(self, cases: Sequence[Case]) -> None:
         """All cases once, with a fresh broker and a fresh worker."""
         self._number += 1
         with Barnabas() as broker, Stores() as stores, BlockingClient.to(broker.bootstrap) as client:
             for make in WORKERS:
-                some = [each for each in cases if make is Ours or (isinstance(each, SinkCase) and each.theirs and each.worker is make)]
+                some = [
+                    each for each in cases if make is Ours or (isinstance(each, SinkCase) and each.theirs and each.worker is make)
+                ]
                 if some:
                     self._with(make, some, broker.bootstrap, client, stores)
 
-    def _with(self, make: type[Worker], cases: Sequence[SinkCase | SourceCase], bootstrap: str, client: BlockingClient, stores: Stores) -> None:
+    def _with(self, make: type[Worker], cases: Sequence[Case], bootstrap: str, client: BlockingClient, stores: Stores) -> None:
         try:
             with make(bootstrap) as worker:
                 for case in cases:
@@ -83,7 +89,7 @@ class Bench:
             self._absent[make.name] = str(error)
             print(f"{make.name}: not measured: {error}", file=sys.stderr, flush=True)
 
-    def _tried(self, case: SinkCase | SourceCase, label: str, measure: Callable[[], Figures]) -> None:
+    def _tried(self, case: Case, label: str, measure: Callable[[], Figures]) -> None:
         key = f"{case.name}: {label}"
         if key in self._absent:
             return
@@ -93,6 +99,7 @@ class Bench:
             self._absent[key] = str(error)
             print(f"{key}: not measured: {error}", file=sys.stderr, flush=True)
             return
+        print(f"{key}: {found.rate:,.0f} rows/s, {found.cpu:.2f} s, {found.memory:.0f} MB", file=sys.stderr, flush=True)
         for name, value in found._asdict().items():
             unit = {"rate": "rows/s", "cpu": "s", "memory": "MB"}[name]
             result = self.results.setdefault(f"{case.name}.{name}", Result(f"{case.name}.{name}", case.title, unit, {}))
@@ -112,7 +119,7 @@ class _Measurement:
         self.count = count
         self._worker, self._client, self._stores, self._name = worker, client, stores, name
 
-    def of(self, case: SinkCase | SourceCase) -> Figures:
+    def of(self, case: Case) -> Figures:
         """The figures. Raises PeerUnavailable, BadAnswer."""
         return self._sink(case) if isinstance(case, SinkCase) else self._source(case)
 
@@ -124,8 +131,9 @@ class _Measurement:
         is_ours = isinstance(self._worker, Ours)
         given = case.config if is_ours or case.theirs is None else case.theirs
         config = {**given(self._stores, name), "topics": name, **self._json(case.schemas), **({} if is_ours else COMMITTED)}
-        # whole files: the last one ends with the last row
-        more = {"flush.size": "1"} if "flush.size" in config else {}
+        more = {}
+        if "flush.size" in config:  # the last file ends with the last row
+            more, config["flush.size"] = {"flush.size": "1"}, str(self.count // FILES)
         with self._connector({**config, **more}):
             self._wait(lambda: self._committed() >= 1)
             if more:
@@ -133,7 +141,11 @@ class _Measurement:
             fill(bootstrap, name, 1, self.count, schemas=case.schemas)
             end = self._end() - 1  # behind the last row there is the end of its transaction
             found = self._timed(lambda: self._committed() >= end)
-        there = None if case.count is None or given(self._stores, name).get("iceberg.catalog.type") == "hadoop" else case.count(self._stores, name)
+        there = (
+            None
+            if case.count is None or given(self._stores, name).get("iceberg.catalog.type") == "hadoop"
+            else case.count(self._stores, name)
+        )
         if there not in {None, self.count + 1}:
             raise BadAnswer(f"the target has {there} rows, not {self.count + 1}")
         return found

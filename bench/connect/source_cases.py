@@ -184,5 +184,6 @@ SOURCES = (
     SourceCase("http-source", f"HTTP source, {PAGE_ROWS:,} records a page", 100_000, _http_config, _make_pages, _more_pages),
     SourceCase("dlt", "dlt, sql_database with pyarrow, SQLite", 200_000, _dlt_config,
                lambda stores, name, _: _sqlite_rows(stores, name, 0, 1), lambda stores, name, count: _sqlite_rows(stores, name, 1, count)),
-    SourceCase("spark-source", "Spark's format parquet as a source", 300_000, _spark_config, _prepare_files("parquet"), _emit_file("parquet")),
+    SourceCase("spark-source", "Spark's format parquet as a source", 300_000, _spark_config, _prepare_files("parquet"),
+               _emit_file("parquet")),
 )  # fmt: skip

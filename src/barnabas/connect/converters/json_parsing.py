@@ -63,7 +63,9 @@ def _is_readable(kind: Any) -> bool:
         return bool(names) and len(set(names)) == len(names) and all(_is_readable(each.type) for each in kind)
     if pt.is_list(kind):
         return _is_readable(kind.value_type)
-    return bool(pt.is_integer(kind) or pt.is_boolean(kind) or pt.is_string(kind) or kind in {pa.float32(), pa.float64(), pa.null()})
+    return bool(
+        pt.is_integer(kind) or pt.is_boolean(kind) or pt.is_string(kind) or kind in {pa.float32(), pa.float64(), pa.null()}
+    )
 
 
 def _longest_object(texts: Any) -> int | None:
