@@ -14,7 +14,14 @@ from barnabas.connect.runtime.transaction import TransactionalWriter
 from barnabas.pipelines.sink_options import WriteTask
 
 AT_ONCE = 50_000
-SCHEMA = pa.schema({"id": pa.int64(), "name": pa.string(), "price": pa.float64(), "amount": pa.int32(), "note": pa.string()})
+KINDS: dict[str, pa.DataType] = {
+    "id": pa.int64(),
+    "name": pa.string(),
+    "price": pa.float64(),
+    "amount": pa.int32(),
+    "note": pa.string(),
+}
+SCHEMA = pa.schema(KINDS)
 SQL_COLUMNS = "id BIGINT PRIMARY KEY, name VARCHAR(40), price DOUBLE PRECISION, amount INT, note VARCHAR(80)"
 
 

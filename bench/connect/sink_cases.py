@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import duckdb
 import pyarrow.dataset as ds
@@ -20,6 +21,7 @@ from bench.connect.systems import ApacheIceberg, DebeziumJdbc, Worker
 
 Config = Mapping[str, str]
 HIKARI = "org.hibernate.hikaricp.internal.HikariCPConnectionProvider"
+DATA: Any = ds.dataset
 UNLOCKED_S = 30.0
 
 
@@ -114,8 +116,7 @@ def _files(form: str, *, s3: bool = False) -> SinkCase:
         return {"connector.class": "barnabas.FileSink", "format.class": form, "flush.size": "set by the bench", **where}
 
     def count(stores: Stores, topic: str) -> int:
-        format_ = {"json": "json", "csv": "csv", "parquet": "parquet"}[form]
-        return ds.dataset(stores.folder / "lake" / "topics" / topic, format=format_).count_rows()
+        return int(DATA(stores.folder / "lake" / "topics" / topic, format=form).count_rows())
 
     place = "S3-compatible server" if s3 else "folder"
     return SinkCase(
@@ -175,5 +176,5 @@ SINKS = (
     SinkCase("http-sink", "HTTP sink, 100 records a request, 4 in flight", 100_000, partial(_http_config, batch=100)),
     SinkCase("spark-sink", "Spark's format parquet as a sink", 300_000,
              lambda stores, topic: {"connector.class": "barnabas.SparkSink", "format": "parquet", "path": str(stores.folder / topic)},
-             lambda stores, topic: ds.dataset(stores.folder / topic, format="parquet", partitioning="hive").count_rows()),
+             lambda stores, topic: DATA(stores.folder / topic, format="parquet", partitioning="hive").count_rows()),
 )  # fmt: skip

@@ -92,11 +92,13 @@ class Stores:
 
     @cached_property
     def postgres(self) -> PostgresServer:
-        return self._server(PostgresServer)
+        made: PostgresServer = self._server(PostgresServer)
+        return made
 
     @cached_property
     def mariadb(self) -> MariadbServer:
-        return self._server(MariadbServer)
+        made: MariadbServer = self._server(MariadbServer)
+        return made
 
     @cached_property
     def s3(self) -> fake_s3.FakeS3:

@@ -55,8 +55,13 @@ def test_many_alike_objects_are_read_by_columns(
 ) -> None:
     converter, payload = form
     payloads = pa.array([None if number % 7 == 3 else payload(number) for number in range(MANY)], pa.binary())
-    taken = []
-    monkeypatch.setattr(json_converter, "parsed", lambda *given: taken.append(parsed(*given)) or taken[-1])
+    taken = list[Any]()
+
+    def noted(*given: Any) -> Any:
+        taken.append(parsed(*given))
+        return taken[-1]
+
+    monkeypatch.setattr(json_converter, "parsed", noted)
     found = converter.decode(payloads)
     general = _one_by_one(converter, payloads, monkeypatch)
     assert taken[0] is not None

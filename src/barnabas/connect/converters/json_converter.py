@@ -163,8 +163,9 @@ def _of_one_schema(payloads: Any) -> Array | None:
         kind = None if schema is None else arrow_type(schema)
     except (*UNREADABLE, *MISFITS):
         return None
-    begin = b'{"schema":' + text + b',"payload":'
-    if kind is None or not pc.all(pc.starts_with(payloads, begin)).as_py() or not pc.all(pc.ends_with(payloads, b"}")).as_py():
+    begin: Any = b'{"schema":' + text + b',"payload":'  # the stubs of Arrow know texts alone
+    end: Any = b"}"
+    if kind is None or not pc.all(pc.starts_with(payloads, begin)).as_py() or not pc.all(pc.ends_with(payloads, end)).as_py():
         return None
     return parsed(pc.binary_slice(payloads, len(begin), -1), kind, "ignore")
 

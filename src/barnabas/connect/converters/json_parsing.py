@@ -41,8 +41,9 @@ def parsed(payloads: Array, kind: Any, unexpected: Literal["error", "ignore"]) -
         return None
     try:
         lines: Any = pc.binary_join_element_wise(there.cast(pa.string()), "\n", "")  # the cast checks UTF-8
+        reader: Any = pa.BufferReader(lines.buffers()[2])
         table = pj.read_json(
-            pa.BufferReader(lines.buffers()[2]),
+            reader,
             pj.ReadOptions(use_threads=False, block_size=max(LEAST_BLOCK, 2 * longest)),
             pj.ParseOptions(explicit_schema=pa.schema(list(kind)), unexpected_field_behavior=unexpected),
         )
@@ -53,7 +54,8 @@ def parsed(payloads: Array, kind: Any, unexpected: Literal["error", "ignore"]) -
         return None
     found: Any = table.combine_chunks().to_struct_array()
     found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    return _spread(found, payloads) if payloads.null_count else found
+    whole: Array = _spread(found, payloads) if payloads.null_count else found
+    return whole
 
 
 def _is_readable(kind: Any) -> bool:

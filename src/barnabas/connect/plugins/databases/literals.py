@@ -49,7 +49,8 @@ def value_lists(rows: pa.Table, most_rows: int, most_bytes: int) -> Iterator[byt
 
 def _joined(texts: Any) -> bytes:
     whole: Any = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
-    return bytes(pc.binary_join(whole, ",")[0].as_buffer())
+    text: Any = pc.binary_join(whole, ",")
+    return bytes(text[0].as_buffer())
 
 
 def _literals(column: Any) -> Any:

@@ -90,6 +90,14 @@ class Mysql(Database):
         )
         return dict(found) or None
 
+    def incrementing(self, table: TableName) -> str | None:
+        found = self.run(
+            "SELECT column_name FROM information_schema.columns WHERE table_name = %s "
+            "AND table_schema = coalesce(%s, database()) AND extra LIKE '%%auto_increment%%'",
+            (table.table, table.schema),
+        )
+        return found[0][0] if found else None
+
     def _insert_or(self, table: TableName, rows: pa.Table, conflict: str) -> None:
         begin = f"INSERT INTO {self.table(table)} ({self.names(rows.column_names)}) VALUES ".encode()
         self._run_lists(begin, rows, f" {conflict}".encode(), self.batch_size)
