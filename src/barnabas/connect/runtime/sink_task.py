@@ -113,7 +113,7 @@ class SinkTask(Task):
         for name, stage, each in (("key", KEY, self._key), ("value", VALUE, self._value)):
             found = self._retries.tried(partial(each.decode, column(records, name)))
             failures += [Failure(row, stage, type(each).__name__, reason) for row, reason in found.bad.items()]
-            records = with_column(records, name, found.column)
+            records = with_column(records, name, found.column, found.metadata)
         records, unread = decoded_headers(records, self._headers)
         failures += [Failure(row, HEADER, type(self._headers).__name__, reason) for row, reason in unread.items()]
         if failures:
