@@ -48,7 +48,9 @@ def arrow_type(schema: Mapping[str, Any]) -> pa.DataType:
     if kind == "array":
         return pa.list_(_field("item", schema["items"]))
     if kind == "map":
-        return pa.map_(arrow_type(schema["keys"]), _field("value", schema["values"]))
+        values: Any = _field("value", schema["values"])
+        made: pa.DataType = pa.map_(arrow_type(schema["keys"]), values)
+        return made
     if kind not in _SIMPLE:
         raise ConnectError(f"Unknown schema type: {kind}")
     return _SIMPLE[kind]

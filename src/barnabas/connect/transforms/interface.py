@@ -91,7 +91,7 @@ def has_schema(records: pa.Table, name: str) -> bool:
 
 def with_column(records: pa.Table, name: str, values: Array, metadata: Metadata = None) -> pa.Table:
     """The records with a column set or added, and its metadata."""
-    field = pa.field(name, values.type, metadata=metadata)
+    field = pa.field(name, values.type, metadata=dict(metadata) if metadata else None)
     if name in records.column_names:
         return records.set_column(records.column_names.index(name), field, values)
     return records.append_column(field, values)

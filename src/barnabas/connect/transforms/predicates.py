@@ -35,9 +35,7 @@ class TopicNameMatches(Predicate):
 
     def matches(self, records: pa.Table) -> Array:
         topics: list[Any] = column(records, "topic").to_pylist()
-        made: Array = pa.array(
-            [self._pattern.fullmatch(each) is not None for each in topics], pa.bool_()
-        )
+        made: Array = pa.array([self._pattern.fullmatch(each) is not None for each in topics], pa.bool_())
         return made
 
 
