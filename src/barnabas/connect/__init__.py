@@ -10,5 +10,6 @@ from barnabas.connect.errors import BadRecords, ConnectError, RetriableError
 from barnabas.connect.functions import sink, source
 
 __all__ = [
-    "BadRecords", "Batch", "ConfigDef", "ConnectError", "Identity", "Importance", "RetriableError", "Sink", "Source", "Type", "sink", "source",
+    "BadRecords", "Batch", "ConfigDef", "ConnectError", "Identity", "Importance", "RetriableError", "Sink", "Source", "Type", "sink",
+    "source",
 ]  # fmt: skip

@@ -86,24 +86,19 @@ class Task:
 
     def _guarded(self) -> None:
         try:
-            if self._opens():
-                self.work()
+            self.open()
+            self._opened.set()
+            self.work()
         except BaseException as error:
-            if not self.stopping.is_set():
+            if not self._opened.is_set():
+                self._open_error = error
+            elif not self.stopping.is_set():
                 self._error = error
                 self.log.error("event=task-failed error=%r", one_line(error), exc_info=error)
         finally:
+            self._opened.set()
             self._progress.close()
             self.leave()
-
-    def _opens(self) -> bool:
-        try:
-            self.open()
-        except BaseException as error:
-            self._open_error = error
-        finally:
-            self._opened.set()
-        return self._open_error is None
 
     def failure(self) -> str | None:
         """Why it has ended, in one line; None while it runs, and after all of its work."""

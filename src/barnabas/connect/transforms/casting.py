@@ -39,7 +39,7 @@ class Cast(FieldTransform):
             documentation="Fields and their types, as field1:type,field2:type; one type alone is for the whole. "
             "Types: int8, int16, int32, int64, float32, float64, boolean, string.",
         )
-        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Has no effect here: columns have no defaults.")
+        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Without effect: the converter's key of this name says it.")
     )  # fmt: skip
 
     def __init__(self, config: Mapping[str, Any]) -> None:

@@ -72,8 +72,8 @@ def made_of(config: Mapping[str, str], key: str, alias: str, kind: Kind) -> Any:
         raise ConfigError(f'Missing required configuration "{prefix}type" which has no default value.')
     try:
         cls = find(name, [kind]).load()
-    except UnknownPlugin:
-        raise ConfigError(f"Invalid value {name} for configuration {prefix}type: Class {name} could not be found.") from None
+    except UnknownPlugin as error:
+        raise ConfigError(f"Invalid value {name} for configuration {prefix}type: {error}") from None
     own = {each.removeprefix(prefix): value for each, value in config.items() if each.startswith(prefix)}
     return cls(cls.config.parse(own))
 

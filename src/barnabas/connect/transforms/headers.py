@@ -89,7 +89,7 @@ class HeaderFrom(Transform):
             "operation", Type.STRING, importance=Importance.HIGH, validator=one_of("move", "copy"),
             documentation="Whether the fields stay in the record: copy, or not: move.",
         )
-        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Has no effect here: columns have no defaults.")
+        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Without effect: the converter's key of this name says it.")
     )  # fmt: skip
 
     def __init__(self, config: Mapping[str, Any]) -> None:

@@ -53,7 +53,7 @@ class TimestampConverter(FieldTransform):
             "unix.precision", Type.STRING, "milliseconds", importance=Importance.LOW, validator=one_of(*MS_OF),
             documentation="The unit of a number.",
         )
-        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Has no effect here: columns have no defaults.")
+        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Without effect: the converter's key of this name says it.")
     )  # fmt: skip
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -126,6 +126,21 @@ def since_epoch(values: Array) -> Array:
     if pa.types.is_date(kind):
         return pc.multiply(values.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()), DAY_MS)
     return values.cast(pa.time32("ms"), safe=False).cast(pa.int32()).cast(pa.int64())
+
+
+def moment_of(value: Any, form: str) -> datetime.datetime:
+    """A time: a text in a format, milliseconds since 1970, or a time. Raises ConnectError."""
+    match value:
+        case datetime.datetime():
+            return utc(value)
+        case int() if not isinstance(value, bool):
+            return EPOCH + datetime.timedelta(milliseconds=value)
+        case str():
+            try:
+                return utc(_parsed(value, strptime_form(form)))
+            except ValueError:
+                raise ConnectError(f"Could not parse timestamp: value ({value}) does not match pattern ({form})") from None
+    raise ConnectError(f"a timestamp is a text or a number of milliseconds; it is {value!r}")
 
 
 def _as(values: Array, kind: pa.DataType) -> Array:
