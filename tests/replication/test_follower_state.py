@@ -213,6 +213,38 @@ def test_a_follower_behind_the_leaders_start_begins_anew(leader: Log, follower: 
     assert content(follower.log) == content(leader)
 
 
+@pytest.mark.parametrize("latest", [1, 2, 3])
+def test_a_follower_of_an_older_epoch_finds_a_log_that_has_started_again(
+    leader: Log, follower: FollowerState, latest: int
+) -> None:
+    """The leader got no record since, so only its epochs tell where its log begins."""
+    for epoch in (1, 2, 3):
+        produce(leader, epoch)
+        if epoch <= latest:
+            follow(leader, follower)
+    leader.truncator.truncate_fully_and_start_at(8)
+    assert follow(leader, follower) < 10
+    assert (follower.log.log_start_offset, follower.log.log_end_offset) == (8, 8)
+    produce(leader, 3)
+    follow(leader, follower)
+    assert content(follower.log) == content(leader)
+    assert follower.log.reader.latest_epoch == 3
+
+
+def test_followers_that_have_started_again_lead_each_other(leader: Log, follower: FollowerState, tmp_path: Path) -> None:
+    other = FollowerState(open_log(tmp_path / "other"), leader_id=LEADER, leader_epoch=9, high_watermark=0)
+    produce(leader, 1)
+    follow(leader, other)
+    produce(leader, 2)
+    follow(leader, follower)
+    leader.truncator.truncate_fully_and_start_at(8)
+    follow(leader, follower)
+    follow(leader, other)
+    follower.log.appender.append_as_leader(batch(b"y"), leader_epoch=4, now_ms=NOW)
+    assert follow(follower.log, other) < 10
+    assert content(other.log) == content(follower.log)
+
+
 @pytest.mark.parametrize(
     ("error", "step"),
     [
