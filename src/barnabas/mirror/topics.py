@@ -95,7 +95,8 @@ def plan(link: Link, source: Mapping[str, SourceTopic], image: MetadataImage) ->
             create.append(topic)
         elif settings.get(MIRROR_LINK) != link.name:
             if MIRROR_PRODUCER_ID_END not in settings:  # otherwise it was a copy, and was promoted
-                refused[name] = NOT_A_COPY
+                other = settings.get(MIRROR_LINK)
+                refused[name] = f"the topic here is a copy of the mirror link {other}" if other else NOT_A_COPY
                 taken.append(topic)
         elif settings.get(SOURCE_TOPIC_ID, "") != topic.topic_id and settings.get(MIRROR_STATE) in {INSPECTING, COMPARING}:
             adopt.append(topic)
@@ -104,7 +105,7 @@ def plan(link: Link, source: Mapping[str, SourceTopic], image: MetadataImage) ->
         elif len(ours.partitions) < topic.partitions:
             grow.append(topic)
     for name in sorted(_in_failback(link, image) - source.keys()):
-        refused[name] = "the source has no such topic"
+        refused[name] = "the source has no topic of this name; a copy with a prefix cannot be failed back"
     return TopicChanges(tuple(adopt), tuple(create), tuple(grow), refused, tuple(taken))
 
 
