@@ -56,7 +56,7 @@ class Migration:
             self._check(found)
             lag = _lag(found.partitions)
             if found.partitions and lag is not None and lag <= max_lag:
-                self._tell(f"{_title(found)} have all but {lag} records of the source")
+                self._tell(f"{_title(found)}: all but {lag} records of the source are copied")
                 return found
             now_s = time.monotonic()
             if now_s >= deadline:
