@@ -38,7 +38,9 @@ OF_SOURCE_ONLY = frozenset(
         "confluent.value.schema.validation",
     }
 )
-NOT_A_COPY = "a topic of this name exists here and is not a copy; `barnabas mirror failback` makes it one if the source's is a copy of it"
+NOT_A_COPY = (
+    "a topic of this name exists here and is not a copy; `barnabas mirror failback` makes it one if the source's is a copy of it"
+)
 DELETED = "was deleted in the source; its records stay here. Promote the copy with --now, or delete it"
 ANOTHER_ID = "was deleted and made again in the source; delete the copy, and the link makes it again"
 

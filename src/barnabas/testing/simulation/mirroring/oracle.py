@@ -151,6 +151,8 @@ class Oracle:
         log = replica.log
         due = max(position, log.log_start_offset)
         is_copy = log.config.is_mirrored and log.config.mirror_state == "mirroring"
+        if log.log_start_offset >= position:  # nothing is left of what was looked at
+            self._alive[term] = list(known.timelines)
         alive = self._alive.setdefault(term, list(known.timelines))
         for timeline in known.timelines:
             if timeline not in alive and timeline.parent in alive and timeline.left_at >= due:
@@ -184,6 +186,8 @@ class Oracle:
     def _is_hidden(self, key: TopicPartition, due: int) -> bool:
         node, source = self._sources.get(key, (None, None))
         if node is None or source is None or source.closed or node.process is None or node.process.files.dead:
+            return False
+        if not source.log.log_start_offset <= due - 1 < source.log.log_end_offset:
             return False
         found = next(_batches(source, due - 1, source.log.log_end_offset), None)
         return found is None or found.base_offset >= due

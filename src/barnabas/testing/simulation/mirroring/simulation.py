@@ -93,6 +93,8 @@ class MirrorSimulation(ClusterSimulation):
         self._promote_all()
         self._rest_target()
         self._examine_target()
+        self._rest()
+        self._rest_target()  # leaders may have moved to the preferred replicas in the meantime
         for nodes in (self.nodes, self.target.nodes):
             compare_replicas(nodes)
             for node in nodes:
