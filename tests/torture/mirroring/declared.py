@@ -1,5 +1,5 @@
-"""What else changes in the source from round to round, and follows: settings of a topic, ACLs, quotas, schemas, offsets of a group without
-members, and a topic whose records are deleted by their age."""
+"""Changes of the source beside records, which follow: settings of a topic, ACLs, quotas, schemas, offsets of a group without members. A topic
+loses its records by their age."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Declared:
             client.commit_offsets(IDLE_GROUP, {each: rng.randint(starts[each].offset, ends[each].offset) for each in partitions})
 
     def differing(self) -> str:
-        """What has not followed yet; "" if all has."""
+        """The first change that has not followed yet; "" if all have."""
         return next(
             (f"{what} are {ours}, and {theirs} in the source" for what, theirs, ours in self._pairs() if theirs != ours), ""
         )
