@@ -10,12 +10,13 @@ from bench.connect.sink_cases import SINKS
 from bench.connect.source_cases import SOURCES, SUFFIX, SourceCase
 from bench.connect.stores import PAGE_ROWS, Stores
 from bench.storage.result import Result
+from bench.wire import BadAnswer
 
 from barnabas.connect.catalog import find
 
 
 def test_names_of_cases_are_topics_and_differ() -> None:
-    names = [each.name for each in (*SINKS, *SOURCES)]
+    names = [each.name for each in SINKS] + [each.name for each in SOURCES]
     assert len(set(names)) == len(names)
     assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") for name in names)
 
@@ -76,7 +77,7 @@ def test_a_case_that_fails_is_absent_with_its_reason() -> None:
     bench = sinks.Bench(1, absent)
 
     def fail() -> sinks.Figures:
-        raise sinks.BadAnswer("no rows")
+        raise BadAnswer("no rows")
 
     bench._tried(SINKS[0], "barnabas", fail)
     bench._tried(SINKS[0], "barnabas", lambda: sinks.Figures(1, 1, 1))  # it is not tried again
