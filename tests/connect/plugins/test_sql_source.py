@@ -13,6 +13,7 @@ from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.sql_source.times import with_times
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import Job
+from tests.connect.plugins.captures import reason_of, with_config
 from tests.connect.plugins.targets import Target
 from tests.connect.runtime.tasks import JSON, Tasks
 from tests.waiting import wait_until
@@ -193,6 +194,31 @@ def test_tables_are_found_in_other_schemas(reading: Reading) -> None:
         transaction_isolation_mode="REPEATABLE_READ", topic_prefix=f"{reading.table}-",
     )  # fmt: skip
     assert reading.take(job, 1, f"{reading.table}-orders") == [{"id": 7}]
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+def test_a_password_that_changes(tasks: Tasks, request: pytest.FixtureRequest, kind: str) -> None:
+    """The task fails, says why, and goes on with the new one."""
+    server = request.getfixturevalue(kind)
+    reading = Reading(tasks, Target(server.url, server.admin))
+    user = f"u{reading.table}"
+    server.create_user(user, "one")
+    reading.run("CREATE TABLE {t} (id INTEGER PRIMARY KEY)")
+    reading.run("INSERT INTO {t} VALUES (1)")
+
+    def job(password: str) -> Job:
+        made = reading.job(mode="incrementing", incrementing_column_name="id")
+        return with_config(made, {"connection.user": user, "connection.password": password})
+
+    with tasks.running(job("one")) as task:
+        tasks.until(lambda: len(reading.values()) == 1, task, "the row did not come")
+        server.change_password(user, "two")
+        server.end_connections(user)
+        reason_of(task)
+    with tasks.running(job("one")) as task:
+        assert user in reason_of(task)
+    reading.run("INSERT INTO {t} VALUES (2)")
+    assert reading.take(job("two"), 2) == [{"id": 1}, {"id": 2}]
 
 
 def test_the_number_that_a_database_counts_up_is_found(reading: Reading) -> None:

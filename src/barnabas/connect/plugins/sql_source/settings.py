@@ -11,6 +11,7 @@ from msgspec import Struct
 from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Type, invalid
+from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.plugins.databases.address import Address
 from barnabas.connect.plugins.databases.settings import HIGH, LOW, MEDIUM, address_in, url_errors, with_common
 from barnabas.connect.plugins.sql_source.numbers import MAPPINGS, NONE, PRECISION_ONLY
@@ -285,7 +286,7 @@ def _errors_of_tables(config: Texts) -> dict[str, list[str]]:
     for key in ("table.include.list", "table.exclude.list"):
         for each in KEYS.parse(config)[key]:
             try:
-                re.compile(each)
+                java_pattern(each)
             except re.error as error:
                 found[key] = [f"{each} is no regular expression: {error}"]
     return found

@@ -6,7 +6,6 @@ A batch ends where the next row has another position, so a source that goes on t
 from __future__ import annotations
 
 import datetime
-import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from barnabas.connect.api import Batch, Config, Offset, Source
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.plugins.databases.database import Database
 from barnabas.connect.plugins.databases.kinds import connected
 from barnabas.connect.plugins.databases.reading import parts_of
@@ -115,7 +115,7 @@ def _is_wanted(name: str, settings: Settings) -> bool:
     names = settings.names_of(name)
 
     def fits(patterns: Sequence[str]) -> bool:
-        return any(re.fullmatch(pattern, each) for pattern in patterns for each in names)
+        return any(java_pattern(pattern).fullmatch(each) for pattern in patterns for each in names)
 
     is_included = fits(settings.includes) if settings.includes else True
     return is_included and not fits(settings.excludes) and settings.blacklist.isdisjoint(names)
