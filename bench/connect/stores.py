@@ -1,4 +1,4 @@
-"""What the measured connectors read and write beside topics: databases, folders, a store of objects, an HTTP server."""
+"""The databases, folders, object store and HTTP server that the measured connectors read and write."""
 
 from __future__ import annotations
 
