@@ -143,11 +143,11 @@ def _iceberg(java: bool) -> Callable[[Stores, str], Config]:
 
 
 def _in_iceberg(stores: Stores, topic: str) -> int:
-    catalog = load_catalog("iceberg", type="sql", uri=f"sqlite:///{stores.folder}/catalog.db")
+    catalog: Any = load_catalog("iceberg", type="sql", uri=f"sqlite:///{stores.folder}/catalog.db")
     try:
         return int(catalog.load_table(f"web.{topic.replace('-', '_')}").scan().count())
     finally:
-        catalog.engine.dispose()  # type: ignore[attr-defined]
+        catalog.engine.dispose()
 
 
 def _delta_config(stores: Stores, _: str) -> Config:

@@ -57,7 +57,10 @@ KEYS = (
         "poll.interval.ms", Type.INT, 5000, importance=HIGH, validator=Range(1),
         documentation="The time between two polls of a table, in milliseconds.",
     )
-    .define("batch.max.rows", Type.INT, 100, importance=LOW, validator=Range(1), documentation="How many rows a batch has at most.")
+    .define(
+        "batch.max.rows", Type.INT, 100, importance=LOW, validator=Range(1),
+        documentation="How many rows a part of the result has at first. Narrow rows come up to 5,000 at once.",
+    )
     .define(
         "topic.prefix", Type.STRING, importance=HIGH, validator=NonEmptyString(),
         documentation="The topic is this text and the name of the table; with a query it is this text alone.",
