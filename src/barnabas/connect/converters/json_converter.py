@@ -19,6 +19,7 @@ from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.converters import json_columns
 from barnabas.connect.converters.interface import Converted
+from barnabas.connect.converters.json_parsing import FEW_ROWS, parsed
 from barnabas.connect.converters.json_schema import (
     DECIMAL,
     OPTIONAL,
@@ -40,6 +41,9 @@ ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. If you are '
     "trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
 )
+
+
+SAMPLE = 256  # rows whose types are those of a batch
 
 
 class Envelope(msgspec.Struct, forbid_unknown_fields=True):
@@ -104,6 +108,9 @@ class JsonConverter:
         return self._decode_envelopes(payloads) if self.has_schemas else self._decode_plain(payloads)
 
     def _decode_plain(self, payloads: Array) -> Converted:
+        found = _alike(payloads)
+        if found is not None:
+            return Converted(found, metadata={WITHOUT_SCHEMA: b""})
         values, bad = [], {}
         for row, each in enumerate(payloads.to_pylist()):
             try:
@@ -114,6 +121,9 @@ class JsonConverter:
         return Converted(_column(values), bad, {WITHOUT_SCHEMA: b""})
 
     def _decode_envelopes(self, payloads: Array) -> Converted:
+        found = _of_one_schema(payloads, fills=self._fills)
+        if found is not None:
+            return found
         parts: dict[bytes, tuple[list[int], list[Any]]] = {}
         bad: dict[int, str] = {}
         for row, each in enumerate(payloads.to_pylist()):
@@ -144,6 +154,41 @@ class JsonConverter:
             texts = pc.binary_join_element_wise(begin, texts, "}", "")
         payloads: Array = texts.cast(pa.binary())
         return payloads
+
+
+def _alike(payloads: Any) -> Array | None:
+    """The objects of a batch whose texts are all like some of them; None if they must be read one by one."""
+    if len(payloads) < FEW_ROWS:
+        return None
+    try:
+        some = _column([_ANY.decode(each) if each else None for each in payloads[:: len(payloads) // SAMPLE].to_pylist()])
+    except UNREADABLE:
+        return None
+    return parsed(payloads, some.type, "error")
+
+
+def _of_one_schema(payloads: Any, *, fills: bool) -> Converted | None:
+    """The payloads of a batch whose envelopes begin with the same bytes; None if they must be read one by one."""
+    if len(payloads) < FEW_ROWS or payloads.null_count == len(payloads):
+        return None
+    first = payloads[pc.index(pc.is_valid(payloads), True).as_py()].as_py()
+    try:
+        text = bytes(_ENVELOPE.decode(first).schema)
+        schema = _ANY.decode(text)
+        kind = None if schema is None else arrow_type(schema)
+    except (*UNREADABLE, *MISFITS):
+        return None
+    begin: Any = b'{"schema":' + text + b',"payload":'  # the stubs of Arrow know texts alone
+    end: Any = b"}"
+    if (
+        kind is None
+        or (fills and b'"default"' in text)
+        or not pc.all(pc.starts_with(payloads, begin)).as_py()
+        or not pc.all(pc.ends_with(payloads, end)).as_py()
+    ):
+        return None
+    found = parsed(pc.binary_slice(payloads, len(begin), -1), kind, "ignore")
+    return None if found is None else Converted(found, metadata=_metadata(text))
 
 
 def _column(values: list[Any]) -> Array:
@@ -227,7 +272,16 @@ def _misfits(rows: list[int], values: list[Any], kind: pa.DataType) -> Iterator[
 
 
 def _typed(values: list[Any], kind: pa.DataType) -> Array:
-    return pa.array([_shaped(each, kind) for each in values], kind)
+    return pa.array(values if _is_plain(kind) else [_shaped(each, kind) for each in values], kind)
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether Arrow takes the values of JSON for a type as they are."""
+    if pa.types.is_struct(kind):
+        return all(_is_plain(each.type) for each in kind)
+    if pa.types.is_list(kind):
+        return _is_plain(kind.value_type)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind))
 
 
 def _shaped(value: Any, kind: pa.DataType) -> Any:

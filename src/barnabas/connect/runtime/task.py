@@ -82,6 +82,10 @@ class Task:
     def idle(self) -> None:
         """Nothing came through at the moment."""
         self.settle()
+        self.tell()
+
+    def tell(self) -> None:
+        """Tell how far it has come, if that was not told."""
         self._progress.tell()
 
     def _guarded(self) -> None:
