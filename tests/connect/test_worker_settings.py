@@ -52,10 +52,14 @@ def test_every_key_of_kafkas_file_is_applied_or_named() -> None:
     ],
 )  # fmt: skip
 def test_the_listener(text: str, listener: str | None) -> None:
-    assert worker_settings({"listeners": text}).listener == listener
+    assert worker_settings({"listeners": text, "ssl.keystore.location": "/etc/worker.pem"}).listener == listener
 
 
 def test_the_settings_of_tls_have_the_names_of_the_listener() -> None:
+    with pytest.raises(ConfigError, match=r"for listeners\.https\.ssl\.keystore\.location: a key store"):
+        worker_settings({"listeners": "https://:8443"})
+    shared = worker_settings({"listeners": "https://:8443", "ssl.keystore.location": "/etc/client.pem"}).settings
+    assert shared["listener.ssl.keystore.location"] == shared["ssl.keystore.location"] == "/etc/client.pem"
     found = worker_settings({"listeners": "https://:8443", "listeners.https.ssl.keystore.location": "/etc/worker.pem"})
     assert found.settings == {"listener.ssl.keystore.location": "/etc/worker.pem"}
 

@@ -1,6 +1,6 @@
 """Regular expressions of Java, and their replacements, in Python's words.
 
-What Python spells in another way is translated: named groups, `\\Q…\\E`, POSIX classes such as `\\p{Lower}`, `\\h` and `\\z`. Properties of
+It translates named groups, `\\Q…\\E`, POSIX classes such as `\\p{Lower}`, `\\h` and `\\z`. Properties of
 Unicode such as `\\p{L}` are refused, as errors in an expression are.
 """
 

@@ -108,7 +108,18 @@ def worker_settings(given: Mapping[str, str]) -> WorkerSettings:
             settings[key] = value
     for key in CONVERTERS:
         _check_converter(key, settings.get(key))
-    return WorkerSettings(settings, _listener(given), idle)
+    listener = _listener(given)
+    if listener is not None and listener.startswith("https:"):
+        _take_tls(settings)
+    return WorkerSettings(settings, listener, idle)
+
+
+def _take_tls(settings: dict[str, str]) -> None:
+    """The TLS of the listener is that of the worker's clients if it has no settings of its own. Raises ConfigError if neither has any."""
+    if not any(key.startswith("listener.ssl.") for key in settings):
+        settings |= {f"listener.{key}": value for key, value in settings.items() if key.startswith("ssl.")}
+    if not any(key.startswith("listener.ssl.keystore.") for key in settings):
+        raise ConfigError(f"{TLS}ssl.keystore.location", "", "a key store: a TLS listener needs a certificate")
 
 
 def _without_effect(key: str) -> str | None:
