@@ -5,7 +5,7 @@ constraint. A session that would take many names of a topic takes the whole topi
 
 Rules
   1. A name has one holder, until the holder has written and releases it.
-  2. `Holder.take` tells whether a name was released with a change since `Holder.look`. The rows that the caller read meanwhile may be older.
+  2. `Holder.take` tells whether a name was released with a change since `Holder.look`. The caller may have read older rows.
   3. Sessions that wait for each other are found at once: the last one gets an error.
   4. The locks are of one engine. Another server and other programs that write to the topic do not see them.
 """
