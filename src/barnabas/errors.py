@@ -47,7 +47,10 @@ __all__ = [
 ]
 
 
-TLS_HANDSHAKE_HEAD = 0x1603  # the first two bytes of a TLS handshake; the broker reads them as a frame size
+# What the broker reads as a frame size, when a peer speaks another protocol.
+TLS_HANDSHAKE_HEAD = 0x1603  # the first two bytes of a TLS handshake
+# The first four bytes of an HTTP request, or of an answer.
+HTTP_HEADS = frozenset({b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"HTTP"})
 
 
 class BarnabasError(Exception):
@@ -118,7 +121,11 @@ class FrameTooLarge(ProtocolError):
         self.limit = limit
 
     def __str__(self) -> str:
-        hint = "; it looks like a TLS handshake" if self.size >> 16 == TLS_HANDSHAKE_HEAD else ""
+        hint = ""
+        if self.size >> 16 == TLS_HANDSHAKE_HEAD:
+            hint = "; it looks like a TLS handshake"
+        elif (self.size & 0xFFFFFFFF).to_bytes(4) in HTTP_HEADS:
+            hint = "; it looks like HTTP"
         return f"a frame of {self.size} bytes; allowed are 0 to {self.limit}{hint}"
 
 

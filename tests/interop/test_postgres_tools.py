@@ -26,6 +26,7 @@ from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 PGCLI = str(Path(sys.executable).with_name("pgcli"))
+LOOKS = 30  # a tenth of a second each
 STATEMENTS = (
     "create table flights (id bigint primary key, origin text not null default 'ZRH', price numeric(10,2), tags text[], at timestamptz)",
     "create table log (id bigint, line text)",
@@ -123,9 +124,12 @@ def test_the_program_pgcli(postgres: Running, environment: Mapping[str, str]) ->
 
 
 def is_offered(terminal: Terminal, last: str, wanted: str) -> bool:
-    """Whether a completion is shown after the last letter, which is typed again: pgcli asks for the tables in the background."""
+    """Whether a completion is shown after the last letter, which is typed again: pgcli asks for the tables in the background.
+
+    Each letter stops the search for completions, so the next one waits for some looks.
+    """
     terminal.send("\x7f" + last)
-    return terminal.shows(wanted)
+    return any(terminal.shows(wanted) for _ in range(LOOKS))
 
 
 def test_pgcli_completes_tables_and_columns(postgres: Running, environment: Mapping[str, str]) -> None:

@@ -19,8 +19,11 @@ class Thing:
 
 @pytest.fixture(autouse=True)
 def unfrozen() -> Iterator[None]:
+    """What a test had frozen is visited again; modules and tests, which `conftest.py` keeps from the garbage collector, are not."""
     yield
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def test_what_was_garbage_before_is_collected() -> None:
