@@ -19,7 +19,7 @@ class Thing:
 
 @pytest.fixture(autouse=True)
 def unfrozen() -> Iterator[None]:
-    """What a test had frozen is visited again; modules and tests, which `conftest.py` keeps from the garbage collector, are not."""
+    """Objects that a test had frozen are visited again; modules and tests, which `conftest.py` keeps from the garbage collector, are not."""
     yield
     gc.unfreeze()
     gc.collect()
