@@ -23,8 +23,9 @@ Flags = npt.NDArray[np.bool_]
 
 
 def load_kernels() -> None:
-    """Load the compiled loops."""
+    """Load the compiled loops, and what pyarrow loads when it first converts values of Python."""
     assert kernels.WIDTH > 0
+    pa.array([0])
 
 
 class Rows(Protocol):
