@@ -19,6 +19,8 @@ from bench.cluster.page import render as render_cluster
 from bench.connect.page import CAPTURE_RESULTS, render_capture
 from bench.connect.page import RESULTS as CONNECT_RESULTS
 from bench.connect.page import render as render_connect
+from bench.connect.sinks_page import RESULTS as SINKS_RESULTS
+from bench.connect.sinks_page import render as render_sinks
 from bench.meter import Meter
 from bench.mirror.page import RESULTS as MIRROR_RESULTS
 from bench.mirror.page import render as render_mirror
@@ -56,6 +58,7 @@ PARTS = (
     (VIEWS_RESULTS, render_views),
     (NEXMARK_RESULTS, render_nexmark),
     (CONNECT_RESULTS, render_connect),
+    (SINKS_RESULTS, render_sinks),
     (CAPTURE_RESULTS, render_capture),
     (MIRROR_RESULTS, render_mirror),
 )  # the page shows only the parts that have results

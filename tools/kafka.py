@@ -43,9 +43,11 @@ CLUSTER_ID = "YmFybmFiYXMtb3JhY2xlIQ"  # any 16 bytes in URL-safe base64
 
 TESTS_VERSION = "4.3.1"  # the first version whose integration tests are published
 DEBEZIUM_VERSION = "3.6.1.Final"  # connectors of change capture, in a worker of TESTS_VERSION
+DEBEZIUM_JDBC_VERSION = "3.6.0.Final"  # of the sink; Maven Central has no 3.6.1
 DEBEZIUM_FOR_MARIADB = (
     "2.5.4.Final"  # the connector of MySQL has a mode for MariaDB; Maven Central has no connector of MariaDB alone
 )
+ICEBERG_VERSION = "1.12.0"  # of its sink
 DROPPED_CLIENTS = ("0.8.2.2", "0.9.0.1", "0.10.2.2", "1.1.1", "2.0.1")  # Kafka 4 supports none of these clients
 OLDER_CLIENTS = ("2.1.1", "2.8.2", "3.4.1", "3.8.1")
 LAST_WITH_ALL = "jars-3.9.1"  # the last Kafka version that supports all versions of its protocol
@@ -81,6 +83,17 @@ SETS = {
             for name in ("api", "embedded", "connector-postgres", "connector-mysql")
         ),
     ),
+    f"debezium-jdbc-{DEBEZIUM_JDBC_VERSION}": (
+        *(f"connect-runtime:{TESTS_VERSION}", f"connect-json:{TESTS_VERSION}"),
+        f"io.debezium/debezium-connector-jdbc:{DEBEZIUM_JDBC_VERSION}",
+        *("org.hibernate.orm/hibernate-core:7.3.4.Final", "org.hibernate.orm/hibernate-hikaricp:7.3.3.Final"),
+        *("org.postgresql/postgresql:42.7.7", "org.mariadb.jdbc/mariadb-java-client:3.5.3"),
+    ),
+    f"iceberg-{ICEBERG_VERSION}": (
+        *(f"connect-runtime:{TESTS_VERSION}", f"connect-json:{TESTS_VERSION}"),
+        f"org.apache.iceberg/iceberg-kafka-connect:{ICEBERG_VERSION}",
+        *("org.apache.hadoop/hadoop-client-api:3.4.1", "org.apache.hadoop/hadoop-client-runtime:3.4.1"),
+    ),
     f"debezium-{DEBEZIUM_FOR_MARIADB}": (
         *(f"connect-runtime:{TESTS_VERSION}", f"connect-json:{TESTS_VERSION}"),
         *(f"io.debezium/debezium-{name}:{DEBEZIUM_FOR_MARIADB}" for name in ("api", "core", "connector-mysql")),
@@ -93,6 +106,11 @@ SETS = {
     "jdbc": ("org.postgresql/postgresql:42.7.7", "org.mariadb.jdbc/mariadb-java-client:3.5.3"),
     **{f"clients-{version}": (f"kafka-clients:{version}",) for version in (*DROPPED_CLIENTS, *OLDER_CLIENTS)},
 }
+EXCLUDED = {
+    "debezium-connector-jdbc": ("org.hibernate", "hibernate-agroal"),  # Maven Central has no version of it that fits
+    "hibernate-hikaricp": ("org.hibernate.orm", "hibernate-core"),
+}
+EXCLUSION = "<exclusions><exclusion><groupId>{}</groupId><artifactId>{}</artifactId></exclusion></exclusions>"
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>barnabas</groupId><artifactId>oracle</artifactId><version>1</version>
@@ -106,7 +124,7 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 KAFKA = "org.apache.kafka"  # the default group of an artifact
 DEPENDENCY = (
-    "<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>{classifier}</dependency>"
+    "<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>{more}</dependency>"
 )
 LOGGING = """rootLogger.level = warn
 rootLogger.appenderRef.err.ref = err
@@ -184,7 +202,8 @@ def _dependency(artifact: str) -> str:
     path, version, classifier = [*artifact.split(":"), "", ""][:3]
     group, _, name = path.rpartition("/")
     classified = f"<classifier>{classifier}</classifier>" if classifier else ""
-    return DEPENDENCY.format(group=group or KAFKA, name=name, version=version or VERSION, classifier=classified)
+    more = classified + (EXCLUSION.format(*EXCLUDED[name]) if name in EXCLUDED else "")
+    return DEPENDENCY.format(group=group or KAFKA, name=name, version=version or VERSION, more=more)
 
 
 def java(main_class: str, *arguments: str, jvm: Sequence[str] = (), jars: str = "jars") -> list[str]:

@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import NamedTuple
 
-import psycopg
 from tests.connect.plugins.servers import PostgresServer
 from tools.kafka import KafkaUnavailable
 
 from bench import report
-from bench.connect.changes import Changes
+from bench.connect.capturing import CHANGES, CLIENTS, MANY, Measurement, Size
 from bench.connect.systems import Debezium, Ours, Worker
 from bench.front import parser_of, tell
-from bench.latency import percentile
 from bench.peers.peer import PeerUnavailable
-from bench.peers.process import cpu_of, forget_peak, peak_mb
 from bench.servers import Barnabas
 from bench.storage.result import Result, measured, ratio
 
-SCALE, CLIENTS = 5, 4
-CHANGES = 4  # of a transaction of pgbench
-WITHIN_S = 600.0
 THEIRS, TUNED = "Debezium", "Debezium, tuned"
-
-
-class Size(NamedTuple):
-    """How much is measured: transactions of the backlog, and seconds under load."""
-
-    backlog: int
-    load_s: int
-
-
-FULL, QUICK = Size(100_000, 30), Size(20_000, 10)
+FULL, QUICK = Size(100_000, 30, 4_000), Size(20_000, 10, 1_000)
 JSON = {
     f"{part}.converter{key}": value
     for part in ("key", "value")
@@ -63,17 +44,21 @@ CONTENDERS = (Contender(Ours.name, Ours, {}), Contender(THEIRS, Debezium, {}), C
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parser_of("bench.connect.capture", __doc__).parse_args(arguments)
+    parser = parser_of("bench.connect.capture", __doc__)
+    parser.add_argument("--only-many", action="store_true", help="only transactions with many changes")
+    options = parser.parse_args(arguments)
     absent: dict[str, str] = {}
     size = QUICK if options.quick else FULL
     command = report.command_of("bench.connect.capture", arguments)
-    page = measured(lambda: measure(options.repeat, size, absent), command, quick=options.quick)
+    page = measured(lambda: measure(options.repeat, size, absent, only_many=options.only_many), command, quick=options.quick)
     return tell(page, options.json, absent=absent)
 
 
-def measure(repeat: int, size: Size, absent: dict[str, str]) -> list[Result]:
+def measure(repeat: int, size: Size, absent: dict[str, str], *, only_many: bool) -> list[Result]:
     """All results; `absent` gets the reason for a capture that could not be measured."""
     results = _results(size)
+    if only_many:
+        results = {case: result for case, result in results.items() if case.startswith("many")}
     for _ in range(repeat):
         for each in CONTENDERS:
             if each.name in absent:
@@ -84,7 +69,8 @@ def measure(repeat: int, size: Size, absent: dict[str, str]) -> list[Result]:
                     closing(PostgresServer()) as database,
                     each.worker("{}:{}".format(*broker.address)) as worker,
                 ):
-                    for case, value in _Measurement(each, worker, database, size).figures().items():
+                    measurement = Measurement({**JSON, **each.config}, worker, database, size)
+                    for case, value in measurement.figures(only_many=only_many).items():
                         results[case].figures.setdefault(each.name, []).append(value)
             except (PeerUnavailable, KafkaUnavailable) as error:
                 absent[each.name] = str(error)
@@ -102,89 +88,9 @@ def _is_met(result: Result) -> bool | None:
     return result.ratio >= 1.5 if result.unit == "rows/s" else result.ratio <= 0.5
 
 
-class _Measurement:
-    """The figures of one capture."""
-
-    def __init__(self, of: Contender, worker: Worker, database: PostgresServer, size: Size) -> None:
-        self._of, self._worker, self._database, self._size = of, worker, database, size
-
-    def figures(self) -> dict[str, float]:
-        self._pgbench("-i", "-s", str(SCALE), "-q")
-        self._worker.connect("capture", self._config())
-        _wait(self._streams)
-        changes = Changes(self._worker.bootstrap, "p.public.pgbench_.*")
-        with closing(changes):
-            self._pgbench("-c", str(CLIENTS), "-t", "250")
-            changes.take(CLIENTS * 250 * CHANGES, WITHIN_S)
-            return {**self._under_load(changes), **self._backlog(changes)}
-
-    def _config(self) -> dict[str, str]:
-        return {
-            "connector.class": "io.debezium.connector.postgresql.PostgresConnector", "database.hostname": "127.0.0.1",
-            "database.port": str(self._database.port), "database.user": "postgres", "database.password": "none",
-            "database.dbname": "postgres", "topic.prefix": "p", "plugin.name": "pgoutput", "snapshot.mode": "no_data",
-            "slot.name": "bench", "publication.name": "bench", "tasks.max": "1", **JSON, **self._of.config,
-        }  # fmt: skip
-
-    def _under_load(self, changes: Changes) -> dict[str, float]:
-        """While pgbench works as fast as it can."""
-        before, began = self._transactions(), time.perf_counter()
-        load = self._started("-c", str(CLIENTS), "-T", str(self._size.load_s))
-        delays_ms = changes.follow(lambda: load.poll() is None)
-        load.wait()
-        count = (self._transactions() - before) * CHANGES
-        delays_ms += changes.take(count - len(delays_ms), WITHIN_S)
-        took_s = time.perf_counter() - began
-        delays_ms.sort()
-        return {"sustained": count / took_s, "p50": percentile(delays_ms, 50), "p99": percentile(delays_ms, 99)}
-
-    def _backlog(self, changes: Changes) -> dict[str, float]:
-        """Stop the connector, make changes, and let it catch up."""
-        self._worker.call("PUT", "/connectors/capture/stop")
-        _wait(lambda: not self._streams())
-        self._pgbench("-c", str(CLIENTS), "-t", str(self._size.backlog // CLIENTS))
-        cpu = cpu_of(self._worker.pids)
-        forget_peak(self._worker.pids)
-        self._worker.call("PUT", "/connectors/capture/resume")
-        changes.take(1, WITHIN_S)
-        first = time.perf_counter()
-        count = self._size.backlog * CHANGES
-        changes.take(count - changes.taken, WITHIN_S)
-        took_s = time.perf_counter() - first
-        cpu = cpu_of(self._worker.pids) - cpu
-        return {"backlog": count / took_s, "cpu": cpu / count * 1_000_000, "memory": peak_mb(self._worker.pids)}
-
-    def _transactions(self) -> int:
-        """How many pgbench has made so far."""
-        return int(self._database.query("SELECT count(*) FROM pgbench_history")[0][0])
-
-    def _streams(self) -> bool:
-        with suppress(psycopg.Error):
-            return self._database.query("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'") != []
-        return False
-
-    def _started(self, *options: str) -> subprocess.Popen[bytes]:
-        path = shutil.which("pgbench")
-        if path is None:
-            raise PeerUnavailable("pgbench is not installed (Debian package: postgresql-contrib)")
-        where = ("-h", "127.0.0.1", "-p", str(self._database.port), "-U", "postgres", "-n")
-        return subprocess.Popen([path, *where, *options, "postgres"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def _pgbench(self, *options: str) -> None:
-        if self._started(*options).wait(WITHIN_S):
-            raise PeerUnavailable(f"pgbench {' '.join(options)} failed")
-
-
-def _wait(holds: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + WITHIN_S
-    while not holds():
-        if time.monotonic() > deadline_s:
-            raise PeerUnavailable("it did not come about in time")
-        time.sleep(0.05)
-
-
 def _results(size: Size) -> dict[str, Result]:
     load = f"pgbench -c {CLIENTS} for {size.load_s} s"
+    many = f"pgbench -c {CLIENTS}, {size.many:,} transactions of {MANY:,} changes"
     rate, delay = ">= 1.5 times Debezium", "at most half of Debezium"
     return {
         "backlog": Result("backlog", f"{size.backlog * CHANGES:,} changes of a stopped connector, from the first record to the last",
@@ -192,6 +98,9 @@ def _results(size: Size) -> dict[str, Result]:
         "sustained": Result("sustained", f"{load}, from its start to the last record", "rows/s", {}, rate),
         "p50": Result("p50", f"{load}: from the commit to the consumer, p50", "ms", {}, delay),
         "p99": Result("p99", f"{load}: from the commit to the consumer, p99", "ms", {}, delay),
+        "many": Result("many", f"{many}, from its start to the last record", "rows/s", {}, rate),
+        "many-p50": Result("many-p50", f"{many}: from the commit to the consumer, p50", "ms", {}, delay),
+        "many-p99": Result("many-p99", f"{many}: from the commit to the consumer, p99", "ms", {}, delay),
         "cpu": Result("cpu", "processor time of a million changes of the backlog, the start of the task included", "s", {}),
         "memory": Result("memory", "peak of resident memory of all processes while the backlog is read", "MB", {}),
     }  # fmt: skip

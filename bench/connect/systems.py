@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import urllib.request
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Self
 
-from tools.kafka import DEBEZIUM_VERSION, free_ports, java
+from tools.kafka import DEBEZIUM_JDBC_VERSION, DEBEZIUM_VERSION, ICEBERG_VERSION, free_ports, java
 
-from bench.peers.process import OwnProcess, Process
+from bench.peers.process import OwnProcess, Process, program
 from bench.registry.systems import HOST, SOURCE
 
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 JVM = ("-Xmx2g", "-Xms256m")  # as Kafka's own script has it
 MASTER = "local[2]"
+JAVA = Path(__file__).parent / "java"
 
 
 class Worker(OwnProcess):
@@ -96,6 +100,28 @@ class Debezium(KafkaConnect):
     name = "Debezium"
     jars = f"debezium-{DEBEZIUM_VERSION}"
     settings = f"{KafkaConnect.settings}connector.client.config.override.policy=All\n"
+
+
+class DebeziumJdbc(KafkaConnect):
+    """Kafka Connect with Debezium's sink of JDBC. It commits offsets often, because the bench waits for them."""
+
+    name = "Debezium's sink"
+    jars = f"debezium-jdbc-{DEBEZIUM_JDBC_VERSION}"
+    settings = "connector.client.config.override.policy=All\noffset.flush.interval.ms=250\n"
+
+    def command(self) -> list[str]:
+        java_, *options, names, main, settings = super().command()
+        compiler = program("javac", "openjdk-17-jdk-headless")
+        classes = self.process.folder / "classes"
+        subprocess.run([compiler, "-d", str(classes), *map(str, JAVA.glob("*.java"))], check=True)
+        return [java_, *options, f"{names}{os.pathsep}{classes}", main, settings]
+
+
+class ApacheIceberg(DebeziumJdbc):
+    """Kafka Connect with the sink of Apache Iceberg."""
+
+    name = "Iceberg's sink"
+    jars = f"iceberg-{ICEBERG_VERSION}"
 
 
 WORKERS: tuple[type[Worker], ...] = (Ours, KafkaConnect)

@@ -106,6 +106,7 @@ OTHERS: Mapping[str, tuple[str, Run]] = {
     "views": ("views that Spark keeps, beside Spark alone", _of_service("views")),
     "nexmark": ("the queries of Nexmark as views, beside Spark alone", _of_service("nexmark")),
     "connect": ("connectors, beside Kafka Connect", _of_service("connect")),
+    "sinks": ("every other sink and source of Connect, beside Debezium's and Iceberg's", _of_service("connect.sinks")),
     "capture": ("change capture of PostgreSQL, beside Debezium", _of_service("connect.capture")),
     "mirror": ("copies in another cluster, beside MirrorMaker 2", _of_service("mirror")),
     "incremental": ("steps of the flow that keeps a view", _of_service("incremental")),

@@ -201,6 +201,9 @@ MAX_SQL_LIVE_BYTES = (
     512 * 1024 * 1024
 )  # memory for the rows of tables with a primary key that an SQL engine keeps; larger tables are read
 MAX_SQL_INDEXES = 64  # names of indexes that a table has, though they have no effect
+MAX_SQL_ROW_LOCKS = 20_000  # rows of one table that a session locks one by one; more lock the table
+MAX_SQL_RELEASED_LOCKS = 100_000  # locks whose release an SQL engine remembers
+MAX_SQL_LOCKED_TOPICS = 10_000  # topics whose last writes an SQL engine remembers
 MAX_SQL_LIVE_TABLES = 200  # tables whose rows an SQL engine keeps
 MAX_SQL_LOOKING_CALLERS = 64  # log-ins that an event loop looks at live tables with; other callers use their threads
 MAX_SQL_COPY_KEYS = 10_000_000  # keys that one COPY or INSERT remembers to find duplicates; some 100 bytes each

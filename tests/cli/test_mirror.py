@@ -85,3 +85,33 @@ def test_topics_or_all_of_them_are_named(command: Command, name: str, topics: li
     ended = command("mirror", name, "eu", *topics, "-b", "127.0.0.1:1")
     assert ended.code == 2
     assert "name topics, or give --all" in ended.err
+
+
+def test_a_link_that_cannot_work_is_told_when_it_is_made(command: Command, source: str, target: str) -> None:
+    run(command, "topic", "create", "orders", "-b", source)
+    run(command, "mirror", "create", "eu", "--source", source, "-b", target)
+    wait_for_topic(command, target, "orders")
+    second = command("mirror", "create", "us", "--source", source, "--topics", "orders", "-b", target)
+    assert (second.code, second.text) == (0, "created mirror link us\n")
+    assert second.err == "topic orders is not copied: the topic here is a copy of the mirror link eu\n"
+    itself = command("mirror", "create", "itself", "--source", target, "-b", target)
+    assert itself.code == 0
+    assert "the source: INVALID_CONFIG: the source is this cluster itself" in itself.err
+    states = {row["name"]: row["state"] for row in command("mirror", "list", "--json", "-b", target).json}
+    assert states["eu"] == "running"
+    assert states["us"] == "running, 1 topic refused"
+
+
+def test_refusals_name_the_link_and_what_to_do(command: Command, source: str, target: str) -> None:
+    run(command, "topic", "create", "orders", "-b", source)
+    run(command, "mirror", "create", "eu", "--source", source, "--prefix", "eu.", "-b", target)
+    wait_for_topic(command, target, "eu.orders")
+    written = command("produce", "eu.orders", "-b", target, stdin=b"refused\n")
+    assert written.code == 1
+    assert "eu.orders is a read-only copy of the mirror link eu; `barnabas mirror promote eu eu.orders` opens it" in written.err
+    failed = command("mirror", "failback", "eu", "eu.orders", "-b", target)
+    assert failed.code == 1
+    assert "mirror link eu has the prefix eu., and a topic is failed back only under its own name" in failed.err
+    run(command, "mirror", "create", "plain", "--source", source, "--topics", "none", "-b", target)
+    absent = command("mirror", "failback", "plain", "nosuch", "-b", target)
+    assert (absent.code, absent.err) == (2, "barnabas: there is no topic nosuch here\n")

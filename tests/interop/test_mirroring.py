@@ -256,7 +256,7 @@ def test_a_cluster_of_kafka_is_left_for_good(kafka: str) -> None:
             run = Migration(brokers, "link", 60, told.append)
             done = run.promote(run.catch_up(0).topics, run.wait_quiet(6))
         assert done.topics == ["leaving"]
-        assert told[-1] == "1 topics with 1 partitions have all but 0 records of the source"
+        assert told[-1] == "1 topic with 1 partition: all but 0 records of the source are copied"
         assert ends(ours, "leaving") == ends(kafka, "leaving")
         assert committed(ours, "billing", "leaving") == 700
         writer_here = Producer({"bootstrap.servers": ours, "enable.idempotence": True})

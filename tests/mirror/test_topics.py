@@ -13,7 +13,16 @@ from barnabas.config.mirror_settings import check_mirror
 from barnabas.config.settings import check_link
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.link import Link
-from barnabas.mirror.topics import ANOTHER_ID, SourceTopic, changed_settings, loop, plan, provenance, settings_for_copy
+from barnabas.mirror.topics import (
+    ANOTHER_ID,
+    NOT_A_COPY,
+    SourceTopic,
+    changed_settings,
+    loop,
+    plan,
+    provenance,
+    settings_for_copy,
+)
 from barnabas.protocol.values import ResourceType
 
 COPY = {"mirror.link": "eu", "mirror.source.topic.id": "id"}
@@ -60,7 +69,7 @@ def test_topics_that_are_no_copies_are_told_and_left_alone() -> None:
         image(a={}, b={"mirror.producer.id.end": "4"}, c={**COPY, "mirror.source.topic.id": "x"}),
     )
     assert (found.create, found.grow) == ((), ())
-    assert found.refused == {"a": "a topic of this name exists here and is not a copy", "c": ANOTHER_ID}
+    assert found.refused == {"a": NOT_A_COPY, "c": ANOTHER_ID}
 
 
 def test_settings_of_brokers_of_the_source_are_not_copied() -> None:

@@ -65,9 +65,9 @@ def follow(leader: Log, follower: FollowerState, high_watermark: int | None = No
     raise AssertionError("it never caught up")
 
 
-def content(log: Log) -> bytes:
-    """All bytes from the log's start on."""
-    parts, offset = [], log.log_start_offset
+def content(log: Log, start: int = 0) -> bytes:
+    """All bytes from the log's start on, or from `start` if it is later."""
+    parts, offset = [], max(log.log_start_offset, start)
     while (region := log.reader.read(offset, 10**7, limit_offset=log.log_end_offset, minimum_one=True)) is not None:
         data = bytes_of(region)
         parts.append(data)
@@ -213,6 +213,38 @@ def test_a_follower_behind_the_leaders_start_begins_anew(leader: Log, follower: 
     assert content(follower.log) == content(leader)
 
 
+@pytest.mark.parametrize("latest", [1, 2, 3])
+def test_a_follower_of_an_older_epoch_finds_a_log_that_has_started_again(
+    leader: Log, follower: FollowerState, latest: int
+) -> None:
+    """The leader got no record since, so only its epochs tell where its log begins."""
+    for epoch in (1, 2, 3):
+        produce(leader, epoch)
+        if epoch <= latest:
+            follow(leader, follower)
+    leader.truncator.truncate_fully_and_start_at(8)
+    assert follow(leader, follower) < 10
+    assert (follower.log.log_start_offset, follower.log.log_end_offset) == (8, 8)
+    produce(leader, 3)
+    follow(leader, follower)
+    assert content(follower.log) == content(leader)
+    assert follower.log.reader.latest_epoch == 3
+
+
+def test_followers_that_have_started_again_lead_each_other(leader: Log, follower: FollowerState, tmp_path: Path) -> None:
+    other = FollowerState(open_log(tmp_path / "other"), leader_id=LEADER, leader_epoch=9, high_watermark=0)
+    produce(leader, 1)
+    follow(leader, other)
+    produce(leader, 2)
+    follow(leader, follower)
+    leader.truncator.truncate_fully_and_start_at(8)
+    follow(leader, follower)
+    follow(leader, other)
+    follower.log.appender.append_as_leader(batch(b"y"), leader_epoch=4, now_ms=NOW)
+    assert follow(follower.log, other) < 10
+    assert content(other.log) == content(follower.log)
+
+
 @pytest.mark.parametrize(
     ("error", "step"),
     [
@@ -273,6 +305,17 @@ class Replicas(RuleBasedStateMachine):
             self.count += 1
             produce(self.logs[self.leader], self.epoch, b"%d" % self.count)
 
+    @rule(share=st.floats(0, 1))
+    def delete(self, share: float) -> None:
+        log = self.logs[self.leader]
+        log.truncator.delete_records_before(log.log_start_offset + round(share * (log.log_end_offset - log.log_start_offset)))
+
+    @rule(further=st.integers(1, 4))
+    def start_again(self, further: int) -> None:
+        """As the copy of a partition of another cluster, where more was deleted than the copy has."""
+        log = self.logs[self.leader]
+        log.truncator.truncate_fully_and_start_at(log.log_end_offset + further)
+
     @rule(who=st.integers(0, 2), answers=st.integers(1, 3))
     def follow_a_little(self, who: int, answers: int) -> None:
         if who != self.leader:
@@ -286,9 +329,11 @@ class Replicas(RuleBasedStateMachine):
     def follow_wholly(self, who: int) -> None:
         if who != self.leader:
             follow(self.logs[self.leader], self.following(who), max_bytes=1)
-            assert content(self.logs[who]) == content(self.logs[self.leader])
-            for offset in range(self.logs[who].log_end_offset):
-                assert self.logs[who].reader.epoch_at(offset) == self.logs[self.leader].reader.epoch_at(offset)
+            log, leader = self.logs[who], self.logs[self.leader]
+            start = max(log.log_start_offset, leader.log_start_offset)
+            assert (log.log_end_offset, content(log, start)) == (leader.log_end_offset, content(leader, start))
+            for offset in range(start, log.log_end_offset):
+                assert log.reader.epoch_at(offset) == leader.reader.epoch_at(offset)
 
     def following(self, who: int) -> FollowerState:
         return FollowerState(self.logs[who], leader_id=self.leader, leader_epoch=self.epoch, high_watermark=0)

@@ -26,6 +26,8 @@ from tests.sql.engine.asking import Asking, asking, engine_of
         ("insert into t values (1 -7)", "insert into t values ($1 -$2)", (1, 7)),
         ("select * from t where id = -7 limit 1", "select * from t where id = $1 limit 1", (-7,)),
         ("select * from t where id = 1e5 or id = 2", "select * from t where id = 1e5 or id = $1", (2,)),
+        ("update t set a = a - 1, b = -2 where id = 3", "update t set a = a - $1, b = $2 where id = $3", (1, -2, 3)),
+        ("delete from t where id = 3", "delete from t where id = $1", (3,)),
         ("select * from t where name = ''", "select * from t where name = $1", ("",)),
     ],
 )  # fmt: skip
@@ -40,7 +42,6 @@ def test_literals_become_parameters(text: str, template: str, values: tuple[obje
     "text",
     [
         "select * from t",
-        "update t set a = 1 where id = 2",
         "select * from t where id = $1 and name = 'x'",
         "select * from t where id = 1; select 2",
         "select * from t where id = 1 -- x",
@@ -90,6 +91,11 @@ QUERIES = (
     "select id, 7 as seven from {} where id = {}",
     "select * from {} where id = {} and v <> 'y'",
     "select count(*) from {} where id = {}",
+    "update {} set small = small + 1, v = 'it' where id = {}",
+    "update {} set small = small * 3, price = price - 2.5 where id = {}",
+    "update {} set v = v where id = {} and small = 5",
+    "update {} set amount = 20000000, at = '2026-05-06' where id = {}",
+    "delete from {} where id = {}",
 )  # fmt: skip
 
 

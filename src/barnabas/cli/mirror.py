@@ -12,7 +12,7 @@ import click
 from barnabas.cli.connection import Connection, connection_options, parse_addresses
 from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.lazy import HELP_OPTIONS
-from barnabas.cli.output import Output, output_option
+from barnabas.cli.output import Output, counted, output_option
 from barnabas.cli.types import READABLE, TIMEOUT, Text, checked
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ MEANINGS = {
     "idle": "the copies had everything",
 }
 UNKNOWN = "?"
+MOST_COMPLAINTS = 5
 
 
 def wait_option(default_s: float, what: str) -> Callable[[Command], Command]:
@@ -131,8 +132,12 @@ def create(
     schemas: bool | None,
     sets: Sequence[str],
 ) -> None:
-    """Create a link on the target cluster: topics of the source appear here as read-only copies."""
-    from barnabas.cli.mirror_requests import alter_link, link_names
+    """Create a link on the target cluster: topics of the source appear here as read-only copies.
+
+    If the source does not answer, the command tells why; the link is there all the same, and tries again.
+    """
+    from barnabas.cli.broker_connections import Brokers
+    from barnabas.cli.mirror_requests import alter_link, first_complaints, link_names
     from barnabas.cli.mirror_source import read_source_settings
     from barnabas.cli.resources import Change, Operation, parse_changes
 
@@ -157,11 +162,16 @@ def create(
         ("sync.users.enabled", users),
     ):
         changes += [] if wanted is None else [Change(key, Operation.SET, "true" if wanted else "false")]
-    with connection.wire() as wire:
-        if name in link_names(wire):
+    with Brokers(connection) as brokers:
+        if name in link_names(brokers.first):
             raise Failure(f"there is a mirror link {name} already; `barnabas config alter link {name}` changes it")
-        alter_link(wire, name, changes)
+        alter_link(brokers.first, name, changes)
+        complaints = first_complaints(brokers, name)
     output.done(f"created mirror link {name}", {"link": name, "source": servers})
+    for line in complaints[:MOST_COMPLAINTS]:
+        click.echo(line, err=True)
+    if len(complaints) > MOST_COMPLAINTS:
+        click.echo(f"and {len(complaints) - MOST_COMPLAINTS} more: `barnabas mirror status {name}` lists them", err=True)
 
 
 @mirror.command("list")
@@ -181,6 +191,8 @@ def _link_row(link: LinkView) -> dict[str, Any]:
     stopped = sum(each.state == "stopped" for each in link.partitions)
     state = "paused" if link.settings.get("paused") == "true" else link.errors[0] if link.errors else "running"
     lags = [each.lag for each in link.partitions]
+    if link.refused:
+        state += f", {counted(len(link.refused), 'topic')} refused"
     if link.not_followed:
         state += f", no {', no '.join(sorted(link.not_followed))}"
     return {
@@ -189,7 +201,7 @@ def _link_row(link: LinkView) -> dict[str, Any]:
         "topics": link.settings.get("topics"),
         "copies": len(link.topics),
         "lag": UNKNOWN if -1 in lags else sum(lags),
-        "state": f"{state}, {stopped} partitions stopped" if stopped else state,
+        "state": f"{state}, {counted(stopped, 'partition')} stopped" if stopped else state,
     }
 
 
@@ -429,6 +441,7 @@ def failback(connection: Connection, output: Output, name: str, topics: tuple[st
     from barnabas.cli.mirror_failback import Failback
 
     with Failback(connection, name, wait_s, lambda line: None if output.as_json else click.echo(line)) as run:
+        run.require_names(topics)
         wanted = list(dict.fromkeys(topics)) if topics else run.candidates()
         wanted = run.inspect(wanted, only_promoted=not topics)
         if not wanted:

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.connection import Connection
-from barnabas.cli.errors import Failure
+from barnabas.cli.errors import BadInput, Failure
 from barnabas.cli.mirror_requests import LOOK_AGAIN_S, LinkView, view
 from barnabas.cli.resources import Change, Operation, alter_settings
 from barnabas.client.blocking import BlockingClient, PartitionReader
@@ -93,6 +93,19 @@ class Failback:
         self._brokers.__exit__(None, None, None)
 
     # The topics
+
+    def require_names(self, topics: Iterable[str]) -> None:
+        """Raise Failure if the link gives copies other names, and BadInput for a topic that is not there."""
+        prefix = view(self._brokers, self._link).settings.get("cluster.link.prefix")
+        if prefix:
+            raise Failure(
+                f"mirror link {self._link} has the prefix {prefix}, and a topic is failed back only under its own name: "
+                "use a link without a prefix"
+            )
+        with _client(self._connection) as client:
+            absent = sorted(set(topics) - client.topics_by_name(sorted(topics)).keys())
+        if absent:
+            raise BadInput(f"there is no topic {', '.join(absent)} here")
 
     def candidates(self) -> list[str]:
         """The topics here that the link's patterns match, for `--all`."""

@@ -15,6 +15,7 @@ from msgspec import Struct
 from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.errors import Failure
 from barnabas.cli.mirror_requests import GROUPS_LATE, LinkView, promote_copies, view
+from barnabas.cli.output import counted
 from barnabas.mirror.status import PartitionStatus
 
 LOOK_S = 0.2
@@ -55,7 +56,7 @@ class Migration:
             self._check(found)
             lag = _lag(found.partitions)
             if found.partitions and lag is not None and lag <= max_lag:
-                self._tell(f"{_title(found)} have all but {lag} records of the source")
+                self._tell(f"{_title(found)}: all but {lag} records of the source are copied")
                 return found
             now_s = time.monotonic()
             if now_s >= deadline:
@@ -114,7 +115,7 @@ def _ends_of(partitions: Sequence[PartitionStatus]) -> dict[tuple[str, int], int
 
 
 def _title(found: LinkView) -> str:
-    return f"{len(found.topics)} topics with {len(found.partitions)} partitions"
+    return f"{counted(len(found.topics), 'topic')} with {counted(len(found.partitions), 'partition')}"
 
 
 def _progress(found: LinkView, lag: int | None, before: int, seconds: float) -> str:

@@ -20,7 +20,16 @@ from barnabas.config.mirror_settings import (
     OF_LINK,
 )
 from barnabas.error_codes import ErrorCode, code_name
-from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, LinkTimes, PartitionStatus, decode_link, decode_partition
+from barnabas.mirror.status import (
+    LINK_STATUS,
+    NO_ANSWER,
+    PREFIX,
+    LinkStatus,
+    LinkTimes,
+    PartitionStatus,
+    decode_link,
+    decode_partition,
+)
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -30,6 +39,7 @@ LOOK_AGAIN_S = 0.05
 # Producers of the source may go on here with ids that no copy has yet, and those of this cluster may go on at the source after a failback.
 PRODUCER_ID_MARGIN = 1_000_000
 READY = "ready"
+FIRST_ANSWER_WITHIN_S = 12.0  # brokers try for 10 s before they tell why the source does not answer
 GROUPS_WITHIN_S = 10.0
 GROUPS_LATE = "the offsets of groups were not copied a last time: consumers may read again what they have read at the source"
 
@@ -92,6 +102,19 @@ def _add(found: LinkView, values: Mapping[str, str | None]) -> None:
             found.partitions.append(decode_partition(value or ""))
         else:
             found.settings[key] = value
+
+
+def first_complaints(brokers: Brokers, name: str) -> list[str]:
+    """Wait until a link that was just made has heard of its source; returns what is wrong: with the source, or with topics."""
+    deadline = time.monotonic() + FIRST_ANSWER_WITHIN_S
+    while True:
+        found = view(brokers, name)
+        has_begun = len(found.times) == len(found.group_rounds) == len(list(brokers)) and NO_ANSWER not in found.errors
+        if found.is_paused or has_begun or time.monotonic() >= deadline:
+            break
+        time.sleep(LOOK_AGAIN_S)
+    errors = [] if found.is_paused else [f"the source: {error}" for error in found.errors]
+    return errors + [f"topic {topic} is not copied: {reason}" for topic, reason in sorted(found.refused.items())]
 
 
 def alter_link(wire: Wire, name: str, changes: Iterable[Change]) -> None:

@@ -112,3 +112,8 @@ def report_failures(failures: Sequence[str]) -> int:
     for failure in failures:
         click.echo(f"barnabas: {failure}", err=True)
     return 1 if failures else 0
+
+
+def counted(number: int, noun: str) -> str:
+    """The number and the noun, such as `1 topic` or `2 topics`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,4 +1,4 @@
-"""The limits on the size of a record, and the message for a record that is too large.
+"""The limits on the size of a record, and the messages for a record that is too large or refused.
 
 Three settings limit the size. The client's `message.max.bytes` limits its requests; commands set it to librdkafka's maximum, so
 that the cluster decides. The topic's `max.message.bytes` (the broker's `message.max.bytes` if the topic has none) limits a
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.connection import reason_of
+from barnabas.config.mirror_settings import MIRROR_LINK
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import BarnabasError
 
@@ -53,10 +54,19 @@ def explain(connection: Connection, topic: str, error: Any, size: int, *, is_our
             return (
                 f"{reason_of(error)}: {what} is larger than the brokers' {REQUEST_LIMIT} ({limit}), which their settings change"
             )
+    if error.code() == ErrorCode.POLICY_VIOLATION and (link := _setting(connection, "topic", topic, MIRROR_LINK)):
+        way = f"`barnabas mirror promote {link} {topic}` opens it for writers"
+        return f"{topic} is a read-only copy of the mirror link {link}; {way} (POLICY_VIOLATION)"
     return reason_of(error)
 
 
 def _limit(connection: Connection, kind: str, name: str | None, key: str) -> int | None:
+    """The value of a setting that is a number; as `_setting`."""
+    value = _setting(connection, kind, name, key)
+    return int(value) if value is not None and value.isdigit() else None
+
+
+def _setting(connection: Connection, kind: str, name: str | None, key: str) -> str | None:
     """The value of a setting; of any broker if `name` is None. None if it cannot be read."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import ConfigResource, ResourceType
@@ -67,6 +77,7 @@ def _limit(connection: Connection, kind: str, name: str | None, key: str) -> int
             name = str(min(admin.list_topics(timeout=ASK_S).brokers))
         resource = ConfigResource(ResourceType[kind.upper()], name)
         found = admin.describe_configs([resource], request_timeout=ASK_S)[resource].result(ASK_S + 1)
-        return int(found[key].value)
+        value: str | None = found[key].value
     except (KafkaException, BarnabasError, KeyError, ValueError, TimeoutError):
         return None
+    return value

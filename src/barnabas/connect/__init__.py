@@ -6,9 +6,10 @@ The names below are what the author of a connector needs.
 from barnabas.connect.api import Batch, Identity, Sink, Source
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Importance, Type
-from barnabas.connect.errors import ConnectError, RetriableError
+from barnabas.connect.errors import BadRecords, ConnectError, RetriableError
 from barnabas.connect.functions import sink, source
 
 __all__ = [
-    "Batch", "ConfigDef", "ConnectError", "Identity", "Importance", "RetriableError", "Sink", "Source", "Type", "sink", "source",
+    "BadRecords", "Batch", "ConfigDef", "ConnectError", "Identity", "Importance", "RetriableError", "Sink", "Source", "Type", "sink",
+    "source",
 ]  # fmt: skip

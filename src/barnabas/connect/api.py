@@ -113,7 +113,10 @@ class Source(Connector):
 
 
 class Sink(Connector):
-    """Brings records of topics out. Its tasks share the partitions."""
+    """Brings records of topics out. Its tasks share the partitions.
+
+    One thread calls `open`, `write`, `pre_commit` and `close`; another one calls `close` for a task that does not end.
+    """
 
     @classmethod
     def tasks(cls, config: Config, most: int) -> list[Mapping[str, str]]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import barnabas
 from barnabas.connect.converters.registry import CONVERTERS, HEADER_CONVERTERS
-from barnabas.connect.transforms.registry import OF_DEBEZIUM, PREDICATES, transforms
+from barnabas.connect.transforms.registry import PREDICATES, transforms
 from barnabas.connect.transforms.registry import load as load_transform
 from barnabas.errors import BarnabasError
 
@@ -129,7 +129,7 @@ def _transforms() -> list[Plugin]:
     found = []
     for name, (module, cls, side) in transforms().items():
         load = partial(load_transform, module, cls, side)
-        own: tuple[str, ...] = () if name in OF_DEBEZIUM else (name.rpartition(".")[2],)  # Kafka and Debezium have a Filter
+        own: tuple[str, ...] = () if name.startswith("io.") else (name.rpartition(".")[2],)  # three of them have a Filter
         found.append(Plugin(name, Kind.TRANSFORMATION, own, barnabas.__version__, load))
     for name in PREDICATES:
         short = name.rpartition(".")[2]
@@ -175,4 +175,13 @@ def find(name: str, kinds: Iterable[Kind] = tuple(Kind)) -> Plugin:
     for each in plugins():
         if each.kind in wanted and name in (each.name, *each.aliases):
             return each
-    raise UnknownPlugin(f"no plug-in has the name {name}")
+    raise UnknownPlugin(f"Class {name} could not be found.{_others(name, wanted)}")
+
+
+def _others(name: str, kinds: set[Kind]) -> str:
+    """Which transforms of the same maker there are, for a name that is one of Confluent's or Debezium's."""
+    maker = ".".join(name.split(".")[:2])
+    if Kind.TRANSFORMATION not in kinds or maker not in {"io.confluent", "io.debezium"}:
+        return ""
+    found = [each.name for each in plugins() if each.kind is Kind.TRANSFORMATION and each.name.startswith(f"{maker}.")]
+    return f" Of {maker} there are {', '.join(found)}; barnabas.Sql and barnabas.Python do what others do"

@@ -158,8 +158,8 @@ def _list(_name: str, text: str) -> list[str]:
 def _class(name: str, text: str) -> str:
     try:
         return catalog.find(text.strip()).name
-    except catalog.UnknownPlugin:
-        raise invalid(name, text, f"Class {text} could not be found.") from None
+    except catalog.UnknownPlugin as error:
+        raise invalid(name, text, str(error)) from None
 
 
 _FROM_TEXT: Mapping[Type, Callable[[str, str], Any]] = {

@@ -11,6 +11,7 @@ from barnabas.connect import catalog, topic_creation
 from barnabas.connect.catalog import Kind
 from barnabas.connect.config_def import ConfigDef, Importance, Range, Recommender, Type, Width, one_of
 from barnabas.connect.config_types import ConfigError, invalid
+from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.validators import (
     Checked,
     NonEmptyString,
@@ -212,7 +213,7 @@ def topics_errors(props: Mapping[str, str]) -> dict[str, list[str]]:
         )
     if pattern:
         try:
-            taken = re.compile(pattern).fullmatch(queue) is not None and bool(queue)
+            taken = java_pattern(pattern).fullmatch(queue) is not None and bool(queue)
         except (re.error, OverflowError, RecursionError) as error:
             return found | {"topics.regex": [str(invalid("topics.regex", pattern, f"Invalid regex: {error}"))]}
         if taken:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from barnabas.client.results import NewTopic
 from barnabas.connect.config_def import NO_DEFAULT, Checked, ConfigDef, Importance, Type, Width
 from barnabas.connect.config_types import ConfigError, invalid, parse
+from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.validators import Validator
 
 PREFIX, GROUPS, ENABLE = "topic.creation.", "topic.creation.groups", "topic.creation.enable"
@@ -91,14 +92,14 @@ def _groups(config: Mapping[str, str]) -> list[str]:
 
 
 def _matches(patterns: list[str], topic: str) -> bool:
-    return any(re.fullmatch(each, topic) for each in patterns)
+    return any(java_pattern(each).fullmatch(topic) for each in patterns)
 
 
 def _patterns() -> Validator:
     def check(name: str, value: Any) -> None:
         for each in value or ():
             try:
-                re.compile(each)
+                java_pattern(each)
             except (re.error, OverflowError, RecursionError) as error:
                 raise ConfigError(f"{invalid(name, value)}: Invalid regex: {error}") from None
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from barnabas.connect.config_types import ConfigError, invalid
+from barnabas.connect.java_patterns import java_pattern
 
 
 class Validator(Protocol):
@@ -185,7 +186,7 @@ class Regex(NamedTuple):
 
     def __call__(self, name: str, value: Any) -> None:
         try:
-            re.compile(value)
+            java_pattern(value)
         except (re.error, TypeError, OverflowError, RecursionError) as error:
             raise invalid(name, value, f"Invalid regex: {error}") from None
 

@@ -9,6 +9,7 @@ from barnabas.errors import ProtocolError
 
 PREFIX = "status."  # of the names of these settings; the rest is TOPIC-PARTITION
 LINK_STATUS = "status"  # the setting with what the broker tells about the link itself
+NO_ANSWER = "no answer of the source yet"  # the error of a link whose first attempt is not over
 
 
 class PartitionStatus(Struct, frozen=True):

@@ -38,7 +38,9 @@ OF_SOURCE_ONLY = frozenset(
         "confluent.value.schema.validation",
     }
 )
-NOT_A_COPY = "a topic of this name exists here and is not a copy"
+NOT_A_COPY = (
+    "a topic of this name exists here and is not a copy; `barnabas mirror failback` makes it one if the source's is a copy of it"
+)
 DELETED = "was deleted in the source; its records stay here. Promote the copy with --now, or delete it"
 ANOTHER_ID = "was deleted and made again in the source; delete the copy, and the link makes it again"
 
@@ -95,7 +97,8 @@ def plan(link: Link, source: Mapping[str, SourceTopic], image: MetadataImage) ->
             create.append(topic)
         elif settings.get(MIRROR_LINK) != link.name:
             if MIRROR_PRODUCER_ID_END not in settings:  # otherwise it was a copy, and was promoted
-                refused[name] = NOT_A_COPY
+                other = settings.get(MIRROR_LINK)
+                refused[name] = f"the topic here is a copy of the mirror link {other}" if other else NOT_A_COPY
                 taken.append(topic)
         elif settings.get(SOURCE_TOPIC_ID, "") != topic.topic_id and settings.get(MIRROR_STATE) in {INSPECTING, COMPARING}:
             adopt.append(topic)
@@ -104,7 +107,7 @@ def plan(link: Link, source: Mapping[str, SourceTopic], image: MetadataImage) ->
         elif len(ours.partitions) < topic.partitions:
             grow.append(topic)
     for name in sorted(_in_failback(link, image) - source.keys()):
-        refused[name] = "the source has no such topic"
+        refused[name] = "the source has no topic of this name; a copy with a prefix cannot be failed back"
     return TopicChanges(tuple(adopt), tuple(create), tuple(grow), refused, tuple(taken))
 
 

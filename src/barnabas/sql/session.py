@@ -211,6 +211,8 @@ class SqlSession(StatementHost):
         """A statement failed: within a transaction, nothing but its end is possible."""
         if self._state == "T":
             self._state = "E"
+            if not self.buffer.has_savepoints:
+                self._locks.release(changed=False)
 
     def send_notices_to(self, listener: Callable[[Notice], None] | None) -> None:
         """Let `listener` have each notice at once, in the thread of the statement, instead of `take_notices`."""
@@ -236,6 +238,7 @@ class SqlSession(StatementHost):
         self.running.release_all()
         self._end_spark()
         self.drop_temporary()
+        self._locks.release(changed=True)
         self.access.close()
         self.producers.close()
         self.client.close()

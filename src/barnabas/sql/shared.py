@@ -19,6 +19,7 @@ from barnabas.sql.live.tables import LiveTables
 from barnabas.sql.running import Deadlines
 from barnabas.sql.states import of_failure
 from barnabas.sql.views.jobs import ViewJobs
+from barnabas.sql.writing.locks import RowLocks
 
 
 @dataclass(slots=True)
@@ -42,6 +43,7 @@ class Shared:
     samples: Samples
     views: ViewJobs
     live: LiveTables
+    locks: RowLocks = field(default_factory=RowLocks)
     deadlines: Deadlines = field(default_factory=Deadlines)
     key_index: Path | None = None
     runs_python: bool = True

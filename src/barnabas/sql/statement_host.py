@@ -11,13 +11,14 @@ import logging
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
+from barnabas.client.results import TopicPartition
 from barnabas.engine.clock import CLOCK, make_topic, record
 from barnabas.engine.spark_queries import SparkQueries
 from barnabas.errors import BarnabasError
@@ -51,9 +52,12 @@ from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Producers, Records
-from barnabas.sql.writing.records import records_of
+from barnabas.sql.writing.records import keys_of, records_of
+from barnabas.tables.row_names import ROW
 
 logger = logging.getLogger(__name__)
+R = TypeVar("R")
+LEAST_TIMEOUT_S = 1e-9
 CLOSE_S = 5.0  # for a session's end to drop its temporary tables
 VERSION = f"PostgreSQL {SERVER_VERSION} (barnabas)"
 
@@ -78,6 +82,8 @@ class StatementHost:
         )
         self.producers = Producers(self.client)
         self.buffer = Buffer()
+        self._locks = shared.locks.holder()
+        self._changes = 0  # statements under way that change rows
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
         self.views = Views(self._lasting_view)
         self.routines = Routines(self._functions_named, self._fields_of, self.views.expanded, self._parsed)
@@ -318,11 +324,66 @@ class StatementHost:
         if self.settings.is_read_only and (name is None or name not in self.temporary.values()):
             raise SqlError(states.READ_ONLY, "the statement cannot write: the transaction is read-only")
 
+    def change(self, relation: TopicRelation, action: Callable[[], R]) -> R:
+        """Run a statement that changes rows of a relation: again, if another session has changed one of them since the statement read it.
+
+        The rows stay locked until they are written: to the end of the statement, or of the transaction. Raises SqlError.
+        """
+        if self._changes:
+            return action()
+        self._changes += 1
+        try:
+            while True:
+                self._locks.look()
+                self._see_others(relation.topic)
+                try:
+                    return action()
+                except _RowsChanged:
+                    self.running.check()
+        finally:
+            self._changes -= 1
+            if self._state == "I":
+                self._locks.release(changed=True)
+
+    def _see_others(self, topic: str) -> None:
+        """Let the next snapshot of a topic have what other sessions wrote."""
+        topic_id = self.access.topic_id(topic)
+        if topic_id is not None:
+            self.access.must_see(topic, self._shared.locks.ends((topic, topic_id)))
+
+    def lock(self, topic: str, names: Iterable[bytes] | None, *, waits: bool = True) -> bool:
+        """Keep other sessions from changing rows, within `change`. Whether one of them may have changed since the statement began.
+
+        Args:
+            names: the keys of records, or values of UNIQUE constraints; None for the whole topic.
+            waits: whether it waits for other sessions, rather than to fail with 55P03.
+
+        Raises:
+            SqlError: 40P01, 55P03, 57014.
+        """
+        assert self._changes
+        timeout_s = self.settings.milliseconds("lock_timeout") / 1000 if waits else LEAST_TIMEOUT_S
+        is_newer = self._locks.take(topic, names, self.running.check, timeout_s)
+        if is_newer:
+            self._see_others(topic)
+        return is_newer
+
+    def lock_rows(self, relation: TopicRelation, *parts: pa.Table, waits: bool = True) -> None:
+        """Keep other sessions from changing rows that the statement has read, within `change`; the statement runs again if they did."""
+        if not (self._changes and relation.is_keyed):
+            return
+        named = [each for each in parts if not relation.has_row_names or ROW in each.schema.names]
+        count = sum(each.num_rows for each in named)
+        keys = (key for each in named for key in keys_of(relation, each) if key is not None)
+        if count and self.lock(relation.topic, None if count > limits.MAX_SQL_ROW_LOCKS else keys, waits=waits):
+            raise _RowsChanged
+
     def write(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:
         """Write rows, or their deletions: now, or at the end of the transaction. Raises SqlError, KafkaError, ClientError."""
         self.check_writable(relation.name)
         if not rows.num_rows:
             return
+        self.lock_rows(relation, rows)
         if self._state == "T":
             self.buffer.add(relation, rows, deleted=deleted)
         else:
@@ -331,6 +392,7 @@ class StatementHost:
     def write_all(self, relation: TopicRelation, rows: pa.Table, deleted: pa.Table) -> None:
         """Write rows and deletions together. Raises SqlError, KafkaError, ClientError."""
         self.check_writable(relation.name)
+        self.lock_rows(relation, rows, deleted)
         if self._state == "T":
             self.write(relation, rows)
             self.write(relation, deleted, deleted=True)
@@ -340,14 +402,19 @@ class StatementHost:
     def send(self, records: Iterable[Records]) -> None:
         """Write records, all or none."""
         self.running.check()
-        for (topic, partition), end in self.producers.write(records).items():
+        self._wrote(self.producers.write(records))
+
+    def _wrote(self, ends: Mapping[TopicPartition, int]) -> None:
+        for (topic, partition), end in ends.items():
             self.access.wrote(topic, {partition: end})
+            topic_id = self.access.topic_id(topic)
+            if self._locks and topic_id is not None:
+                self._shared.locks.wrote((topic, topic_id), {partition: end})
 
     def send_one(self, topic: str, key: bytes | None, value: bytes) -> None:
         """Write one record at once, outside of a transaction. Raises SqlError, KafkaError, ClientError."""
         self.running.check()
-        for (_, partition), end in self.producers.write_one(topic, key, value).items():
-            self.access.wrote(topic, {partition: end})
+        self._wrote(self.producers.write_one(topic, key, value))
 
     def tell_time(self) -> None:
         """Write the time into the topic of the clock of views. Raises KafkaError, ClientError."""
@@ -379,6 +446,7 @@ class StatementHost:
     def rollback(self) -> None:
         """Forget the transaction's rows."""
         self.buffer.clear()
+        self._locks.release(changed=True)
         self.settings.end_transaction()
         self._state = "I"
 
@@ -400,6 +468,10 @@ class StatementHost:
             found.message = self.functions.readable(found.message)
             return found
         return SqlError(states.INTERNAL, f"{type(error).__name__}: {error}")
+
+
+class _RowsChanged(Exception):
+    """Another session has changed a row since the statement read it."""
 
 
 def _cause(error: BaseException | None) -> BarnabasError | None:

@@ -3,8 +3,8 @@
 A client that writes values into its statements sends another text each time. Checking a text takes some milliseconds of processor time.
 
 Rules
-  1. A template is only used where it gives what the statement itself gives: for rows by their key, and for rows of plain literals. Such
-     statements take the values of literals as they are (`planning/point.py`, `statements/rows.py`).
+  1. A template is only used where it gives what the statement itself gives: to read or change a row by its key, and to insert rows of plain
+     literals. Such statements take the values of literals as they are (`planning/point.py`, `statements/rows.py`, `statements/modify.py`).
   2. Anything doubtful makes no template.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from barnabas import limits
 
 MOST_CHARACTERS, MOST_VALUES = 2_000, 100
-_WORTH = re.compile(r"\s*(?:select|insert)\s", re.IGNORECASE)
+_WORTH = re.compile(r"\s*(?:select|insert|update|delete)\s", re.IGNORECASE)
 _PIECE = re.compile(r"""(?P<name>"[^"]*")|(?P<text>'(?:[^']|'')*')|(?P<number>(?<![\w.$])\d+(?:\.\d+)?(?![\w.]))""", re.ASCII)
 _ODD = re.compile(r"""[$;\\`'"]|--|/\*""")
 _SIGNED = re.compile(r"[(,=]\s*-\Z")

@@ -46,6 +46,7 @@ def test_connectors_from_files_to_their_end(command: Command, it: Worker, tmp_pa
         ["NAME", "TYPE", "CLASS", "STATE", "TASKS"], ["lines", "source", "FileStreamSource", "RUNNING", "1/1"],
     ]  # fmt: skip
     assert command("connect", "status", "lines", "--json", *at).json[0]["connector"]["state"] == "RUNNING"
+    assert [each["name"] for each in command("connect", "status", "--json", *at).json] == ["lines"]
     assert "topic            t" in command("connect", "describe", "lines", *at).text
     assert command("connect", "describe", "lines", "--json", *at).json["offsets"] == []
     for verb, done, state, tasks in (

@@ -7,6 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from barnabas.connect.api import Source
+from barnabas.connect.catalog import Kind, Plugin
 from barnabas.connect.herder.making import making_errors
 from barnabas.connect.herder.unused import unused_keys
 from barnabas.connect.http.connectors import MOST_CHARACTERS, MOST_WARNINGS, put_config
@@ -34,6 +36,16 @@ CAST = {"transforms": "a", "transforms.a.type": "org.apache.kafka.connect.transf
 )
 def test_keys_that_do_nothing(config: dict[str, str | None], expected: list[str]) -> None:
     assert [*unused_keys(config, {}, Resolver({}))] == expected
+
+
+class Numbers(Source):
+    """A source of another package, whose batches name no topic."""
+
+
+def test_the_topic_of_a_source_of_another_package_has_an_effect(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Plugin("example.Numbers", Kind.SOURCE, (), "1", lambda: Numbers)
+    monkeypatch.setattr("barnabas.connect.herder.unused.plugin_of", lambda config: found)
+    assert [*unused_keys({"connector.class": "example.Numbers", "topic": "t", "topics": "t"}, {}, Resolver({}))] == ["topics"]
 
 
 def test_aliases_behind_a_reference_are_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from barnabas.connect.runtime import source_task
+from barnabas.connect.runtime.sink_task import SinkTask
 from barnabas.connect.runtime.source_offsets import records_of
+from barnabas.connect.runtime.source_task import SourceTask
 from barnabas.connect.runtime.transaction import TransactionalWriter
-from barnabas.engine.jobs import Job
+from barnabas.engine.jobs import ConnectorWork, Job
 from tests.connect.runtime.tasks import Tasks
 from tests.connect.runtime.test_kills import die_once
 from tests.waiting import wait_until
 
 LARGE = 4000  # rows of the large transaction
+
+
+def reason_of(task: SourceTask | SinkTask) -> str:
+    """Why a task has failed: one line."""
+    wait_until(task.failure, "it did not fail")
+    reason = str(task.failure())
+    assert "\n" not in reason
+    return reason
+
+
+def with_secrets(job: Job) -> Job:
+    """The same on a worker with the config provider for files."""
+    assert isinstance(job.work, ConnectorWork)
+    worker = {"config.providers": "file", "config.providers.file.class": "FileConfigProvider"}
+    return replace(job, work=replace(job.work, worker={**job.work.worker, **worker}))
+
+
+def with_config(job: Job, config: Mapping[str, str]) -> Job:
+    """The same with other values in its config."""
+    assert isinstance(job.work, ConnectorWork)
+    return replace(job, work=replace(job.work, config={**job.work.config, **config}))
 
 
 class Capture:

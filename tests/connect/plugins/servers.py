@@ -82,7 +82,7 @@ class Server:
 class PostgresServer(Server):
     """A PostgreSQL server with logical decoding, that trusts its users."""
 
-    user = "postgres"
+    user = admin = "postgres"
 
     def __init__(self) -> None:
         super().__init__()
@@ -136,6 +136,19 @@ class PostgresServer(Server):
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
 
+    def create_user(self, user: str, password: str) -> None:
+        """Create a user with all rights, who needs the password."""
+        self.query(f"CREATE ROLE {user} SUPERUSER LOGIN PASSWORD '{password}'")
+        self.ask_for_password(user)
+
+    def change_password(self, user: str, password: str) -> None:
+        """Connections that are open stay."""
+        self.query(f"ALTER ROLE {user} PASSWORD '{password}'")
+
+    def end_connections(self, user: str) -> None:
+        """End all connections of a user."""
+        self.query(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{user}'")
+
     def kill(self) -> None:
         """Crash the server, as a power cut of the machine would but for the disk."""
         self.end(signal.SIGQUIT)
@@ -148,7 +161,7 @@ class PostgresServer(Server):
 class MariadbServer(Server):
     """A MariaDB server with a binary log of rows, that trusts its users."""
 
-    user = "mysql"
+    user, admin = "mysql", "root"
 
     def __init__(self) -> None:
         super().__init__()
@@ -197,6 +210,19 @@ class MariadbServer(Server):
                 return cursor.fetchall()
         finally:
             connection.close()
+
+    def create_user(self, user: str, password: str) -> None:
+        """Create a user with all rights, who needs the password."""
+        self.query(f"CREATE USER {user} IDENTIFIED BY '{password}'")
+        self.query(f"GRANT ALL ON *.* TO {user}")
+
+    def change_password(self, user: str, password: str) -> None:
+        """Connections that are open stay."""
+        self.query(f"ALTER USER {user} IDENTIFIED BY '{password}'")
+
+    def end_connections(self, user: str) -> None:
+        """End all connections of a user."""
+        self.query(f"KILL USER {user}")
 
     def kill(self) -> None:
         """Crash the server."""

@@ -13,6 +13,7 @@ from barnabas.connect.config_types import ConfigError
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.databases.address import Address, address_of
 from barnabas.connect.plugins.databases.kinds import connected
+from barnabas.connect.plugins.databases.settings import address_in
 from barnabas.connect.plugins.databases.table_name import table_name
 from barnabas.connect.runtime.opening import config_of
 
@@ -67,9 +68,9 @@ def test_names_of_tables(text: str, parts: tuple[str, ...]) -> None:
         ("JdbcSinkConnector", {"connection.url": "nix"}, "connection.url", "the url nix is none of jdbc:postgresql"),
         (
             "JdbcSourceConnector",
-            {"mode": "incrementing"},
+            {"mode": "incrementing", "query": "x"},
             "incrementing.column.name",
-            "mode incrementing needs incrementing.column",
+            "mode incrementing of a query needs incrementing.column",
         ),
         ("JdbcSourceConnector", {"mode": "timestamp"}, "timestamp.column.name", "mode timestamp needs timestamp.column.name"),
         ("JdbcSourceConnector", {"mode": "bulk", "query": "x", "table.whitelist": "t"}, "query", "mutually exclusive"),
@@ -82,9 +83,39 @@ def test_names_of_tables(text: str, parts: tuple[str, ...]) -> None:
         ("JdbcSourceConnector", {"mode": "bulk", "table.include.list": "("}, "table.include.list", "( is no regular expression"),
         (
             "JdbcSourceConnector",
-            {"mode": "bulk", "timestamp.column.mapping": "a:[b]"},
+            {"mode": "timestamp", "timestamp.column.mapping": "a:[b]", "timestamp.column.name": "c"},
             "timestamp.column.mapping",
-            "is not supported",
+            "timestamp.column.name and timestamp.column.mapping are mutually exclusive",
+        ),
+        (
+            "JdbcSourceConnector",
+            {"mode": "timestamp", "timestamp.columns.mapping": "a"},
+            "timestamp.columns.mapping",
+            "a colon, and",
+        ),
+        (
+            "JdbcSourceConnector",
+            {"mode": "incrementing", "incrementing.column.mapping": "(:b"},
+            "incrementing.column.mapping",
+            "( is no",
+        ),
+        (
+            "JdbcSourceConnector",
+            {"mode": "incrementing", "incrementing.column.mapping": "a:b|c"},
+            "incrementing.column.mapping",
+            "column",
+        ),
+        (
+            "JdbcSourceConnector",
+            {"mode": "bulk", "query.masked": "x", "table.whitelist": "t"},
+            "query.masked",
+            "mutually exclusive",
+        ),
+        (
+            "JdbcSourceConnector",
+            {"mode": "bulk", "jdbc.credentials.provider.class": "x"},
+            "jdbc.credentials.provider.class",
+            "Java",
         ),
         ("JdbcSourceConnector", {"mode": "bulk", "timestamp.initial": "-2"}, "timestamp.initial", "milliseconds since 1970"),
         ("JdbcSourceConnector", {"mode": "bulk", "dialect.name": "MySqlDatabaseDialect"}, "dialect.name", "the url is of"),
@@ -127,6 +158,15 @@ def test_options_of_a_url_that_sqlite_lacks_are_told(tmp_path: Path, caplog: pyt
     assert "option='cache'" in caplog.text
 
 
+def test_keys_of_the_driver_are_options_of_the_url(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config = {"connection.url": f"jdbc:duckdb:{tmp_path / 'a.db'}", "connection.user": "u", "connection.password": None}
+    assert address_in({**config, "connection.threads": "3", "connection.attempts": 3}).options == {"threads": "3"}
+    given = {"connection.url": f"jdbc:sqlite:{tmp_path / 'b.db'}", "mode": "bulk", "topic.prefix": "p", "connection.nix": "1"}
+    with closing(connected(address_in(config_of(find("JdbcSourceConnector").load()(), given)))):
+        assert "event=url-option-ignored" in caplog.text
+    assert "option='nix'" in caplog.text
+
+
 SOURCE_KEYS = [
     "connection.url", "connection.user", "connection.password", "connection.attempts", "connection.backoff.ms",
     "table.whitelist", "table.blacklist", "table.include.list", "table.exclude.list", "catalog.pattern", "schema.pattern",
@@ -134,7 +174,8 @@ SOURCE_KEYS = [
     "incrementing.column.mapping", "timestamp.column.name", "timestamp.column.mapping", "timestamp.initial",
     "validate.non.null", "query", "query.suffix", "query.retry.attempts", "quote.sql.identifiers",
     "transaction.isolation.mode", "timestamp.granularity", "table.types", "poll.interval.ms", "batch.max.rows",
-    "table.poll.interval.ms", "topic.prefix", "timestamp.delay.interval.ms",
+    "table.poll.interval.ms", "topic.prefix", "timestamp.delay.interval.ms", "timestamp.columns.mapping", "query.masked",
+    "table.monitoring.startup.polling.limit.ms", "jdbc.credentials.provider.class",
 ]  # fmt: skip
 SINK_KEYS = [
     "connection.url", "connection.user", "connection.password", "connection.attempts", "connection.backoff.ms",

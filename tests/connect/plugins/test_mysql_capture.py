@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from zlib import crc32
 
 import pytest
@@ -12,7 +13,7 @@ from barnabas.connect.plugins.mysql_capture.logged import LoggedTable, truncated
 from barnabas.connect.plugins.mysql_capture.server import shape_of
 from barnabas.connect.plugins.mysql_capture.settings import KEYS, settings_of
 from barnabas.engine.jobs import Job
-from tests.connect.plugins.captures import LARGE, Capture, values_of_a_large_transaction
+from tests.connect.plugins.captures import LARGE, Capture, reason_of, values_of_a_large_transaction, with_secrets
 from tests.connect.plugins.servers import MariadbServer
 from tests.connect.runtime.tasks import JSON, Tasks
 
@@ -187,3 +188,21 @@ def test_the_ids_of_tables_are_forgotten_with_each_transaction() -> None:
     assert batches.is_captured(7)
     batches.ended(("f", 100))
     assert not batches.is_captured(7)
+
+
+def test_a_password_that_changes(capture: MysqlCapture, tmp_path: Path) -> None:
+    """The task fails, says why, and goes on with the new one: in the config, or in the file of the config provider."""
+    user, secrets = f"u{capture.name}", tmp_path / "secrets.properties"
+    capture.server.create_user(user, "one")
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    with capture.tasks.running(capture.job(database_user=user, database_password="one")) as task:
+        capture.until("t", 1, task)
+        capture.server.change_password(user, "two")
+        capture.server.end_connections(user)
+        assert f"Access denied for user '{user}'@" in reason_of(task)
+    capture.run("INSERT INTO t VALUES (2)")
+    secrets.write_text("password=two\n")
+    for password in ("two", f"${{file:{secrets}:password}}"):
+        with capture.tasks.running(with_secrets(capture.job(database_user=user, database_password=password))) as task:
+            found = capture.until("t", 2, task)
+    assert [after["id"] for _, _, after in found] == [1, 2]

@@ -8,11 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
-from barnabas.connect.runtime.sink_task import SinkTask
-from barnabas.connect.runtime.source_task import SourceTask
-from barnabas.engine.jobs import ConnectorWork, Job
+from barnabas.engine.jobs import Job
+from tests.connect.plugins.captures import reason_of, with_secrets
 from tests.connect.plugins.servers import PostgresServer
 from tests.connect.plugins.test_postgres_capture import PostgresCapture
 from tests.connect.runtime.tasks import Tasks
@@ -39,38 +37,22 @@ def capture(tasks: Tasks, own: PostgresServer) -> Iterator[PostgresCapture]:
     own.query("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
 
 
-def reason_of(task: SourceTask | SinkTask) -> str:
-    """Why a task has failed: one line."""
-    wait_until(task.failure, "it did not fail")
-    reason = str(task.failure())
-    assert "\n" not in reason
-    return reason
-
-
-def cut_off(server: PostgresServer, user: str) -> None:
-    """End all connections of a user."""
-    server.query(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{user}' AND pid <> pg_backend_pid()")
-
-
 def test_a_password_that_changes(capture: PostgresCapture, tmp_path: Path) -> None:
-    """The task fails, says why, and goes on when the file of the config provider has the new one."""
+    """The task fails, says why, and goes on with the new one: in the file of the config provider, or in the config."""
     user, secrets = f"u{capture.name}"[:60], tmp_path / "secrets.properties"
     secrets.write_text("password=one\n")
-    capture.server.ask_for_password(user)
-    capture.run(f"CREATE ROLE {user} SUPERUSER LOGIN PASSWORD 'one'", "CREATE TABLE t (id int PRIMARY KEY)")
-    worker = {"config.providers": "file", "config.providers.file.class": "FileConfigProvider"}
+    capture.server.create_user(user, "one")
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)")
 
-    def job() -> Job:
-        made = capture.job(database_user=user, database_password=f"${{file:{secrets}:password}}")
-        assert isinstance(made.work, ConnectorWork)
-        return replace(made, work=replace(made.work, worker={**made.work.worker, **worker}))
+    def job(password: str = f"${{file:{secrets}:password}}") -> Job:
+        return with_secrets(capture.job(database_user=user, database_password=password))
 
     task = capture.tasks.start(job())
     capture.until_streaming(task)
     capture.run("INSERT INTO t VALUES (1)")
     capture.until("t", 1, task)
-    capture.server.query(f"ALTER ROLE {user} PASSWORD 'two'")
-    cut_off(capture.server, user)
+    capture.server.change_password(user, "two")
+    capture.server.end_connections(user)
     assert "has lost the connection of the slot" in reason_of(task) or "password" in reason_of(task)
     capture.tasks.stop(task)
     capture.run("INSERT INTO t VALUES (2)")
@@ -79,8 +61,14 @@ def test_a_password_that_changes(capture: PostgresCapture, tmp_path: Path) -> No
     capture.tasks.stop(task)
     secrets.write_text("password=two\n")
     with capture.tasks.running(job()) as task:
-        found = capture.until("t", 2, task)
-    assert [after["id"] for _, _, after in found] == [1, 2]
+        capture.until("t", 2, task)
+        capture.server.change_password(user, "three")
+        capture.server.end_connections(user)
+        reason_of(task)
+    capture.run("INSERT INTO t VALUES (3)")
+    with capture.tasks.running(job("three")) as task:
+        found = capture.until("t", 3, task)
+    assert [after["id"] for _, _, after in found] == [1, 2, 3]
 
 
 def test_a_database_that_is_gone_for_a_while(capture: PostgresCapture) -> None:

@@ -20,6 +20,7 @@ from barnabas.connect.plugins.sql_sink.offsets_table import OffsetsTable
 from barnabas.connect.plugins.sql_sink.sink import SqlSink
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import ConnectorWork, Job
+from tests.connect.plugins.captures import reason_of, with_config
 from tests.connect.plugins.targets import Target
 from tests.connect.runtime.tasks import JSON, Tasks
 from tests.connect.runtime.test_kills import Died
@@ -343,3 +344,26 @@ def test_what_is_rolled_back_is_gone(sinking: Sinking) -> None:
         database.run(f"INSERT INTO {database.table(table)} VALUES (2)")
         database.rollback()
     assert sinking.rows() == []
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+def test_a_password_that_changes(tasks: Tasks, request: pytest.FixtureRequest, kind: str) -> None:
+    """The task fails, says why, and goes on with the new one."""
+    server = request.getfixturevalue(kind)
+    sinking = Sinking(tasks, Target(server.url, server.admin))
+    user = f"u{sinking.table}"
+    server.create_user(user, "one")
+
+    def job(password: str) -> Job:
+        made = sinking.job(auto_create="true", max_retries="1", retry_backoff_ms="50")
+        return with_config(made, {"connection.user": user, "connection.password": password})
+
+    sinking.put({"id": 1})
+    with tasks.running(job("one")) as task:
+        tasks.until(lambda: tasks.committed() == {0: (1, "")}, task, "the record was not taken")
+        server.change_password(user, "two")
+        server.end_connections(user)
+        sinking.put({"id": 2})
+        assert user in reason_of(task)
+    sinking.drain(job("two"), 2)
+    assert sinking.rows() == [(1,), (2,)]

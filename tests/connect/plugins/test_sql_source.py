@@ -6,10 +6,14 @@ from typing import Any
 from zlib import crc32
 
 import msgspec
+import pyarrow as pa
 import pytest
 
+from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugins.sql_source.times import with_times
 from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import Job
+from tests.connect.plugins.captures import reason_of, with_config
 from tests.connect.plugins.targets import Target
 from tests.connect.runtime.tasks import JSON, Tasks
 from tests.waiting import wait_until
@@ -190,3 +194,85 @@ def test_tables_are_found_in_other_schemas(reading: Reading) -> None:
         transaction_isolation_mode="REPEATABLE_READ", topic_prefix=f"{reading.table}-",
     )  # fmt: skip
     assert reading.take(job, 1, f"{reading.table}-orders") == [{"id": 7}]
+
+
+@pytest.mark.parametrize("kind", ["postgres", "mariadb"])
+def test_a_password_that_changes(tasks: Tasks, request: pytest.FixtureRequest, kind: str) -> None:
+    """The task fails, says why, and goes on with the new one."""
+    server = request.getfixturevalue(kind)
+    reading = Reading(tasks, Target(server.url, server.admin))
+    user = f"u{reading.table}"
+    server.create_user(user, "one")
+    reading.run("CREATE TABLE {t} (id INTEGER PRIMARY KEY)")
+    reading.run("INSERT INTO {t} VALUES (1)")
+
+    def job(password: str) -> Job:
+        made = reading.job(mode="incrementing", incrementing_column_name="id")
+        return with_config(made, {"connection.user": user, "connection.password": password})
+
+    with tasks.running(job("one")) as task:
+        tasks.until(lambda: len(reading.values()) == 1, task, "the row did not come")
+        server.change_password(user, "two")
+        server.end_connections(user)
+        reason_of(task)
+    with tasks.running(job("one")) as task:
+        assert user in reason_of(task)
+    reading.run("INSERT INTO {t} VALUES (2)")
+    assert reading.take(job("two"), 2) == [{"id": 1}, {"id": 2}]
+
+
+def test_the_number_that_a_database_counts_up_is_found(reading: Reading) -> None:
+    kind = {"postgresql": "SERIAL PRIMARY KEY", "mariadb": "INTEGER PRIMARY KEY AUTO_INCREMENT", "sqlite": "INTEGER PRIMARY KEY"}
+    word = reading.database.url.split(":")[1]
+    if word == "duckdb":
+        reading.run("CREATE SEQUENCE {t}_numbers")
+    default = f"INTEGER DEFAULT nextval('{reading.table}_numbers')"
+    reading.run(f"CREATE TABLE {{t}} (v VARCHAR(10), number {kind.get(word, default)})")
+    reading.run("INSERT INTO {t} (v) VALUES ('a'), ('b')")
+    assert reading.take(reading.job(mode="incrementing"), 2) == [{"v": "a", "number": 1}, {"v": "b", "number": 2}]
+
+
+def test_a_table_without_such_a_number_ends_the_task(reading: Reading) -> None:
+    reading.run("CREATE TABLE {t} (v VARCHAR(10))")
+    with reading.tasks.running(reading.job(mode="incrementing")) as task:
+        wait_until(lambda: task.failure() is not None, "the task does not fail")
+    assert "has no column that counts up by itself" in str(task.failure())
+
+
+def test_columns_by_tables(reading: Reading) -> None:
+    reading.run("CREATE TABLE {t} (a INTEGER, b TIMESTAMP, c TIMESTAMP NULL)")
+    reading.run("INSERT INTO {t} VALUES (1, '2020-01-01 00:00:00', NULL), (2, '2020-01-01 00:00:00', '2020-01-01 00:00:01')")
+    mapped = {
+        "incrementing.column.mapping": "other:x,.*t[0-9]+:a",
+        "timestamp.columns.mapping": f"{reading.table}:[c|b],other:[y]",
+    }
+    job = reading.job(mode="timestamp+incrementing", **mapped)
+    assert [each["a"] for each in reading.take(job, 2)] == [1, 2]
+    reading.run("INSERT INTO {t} VALUES (3, '2020-01-01 00:00:01', NULL)")
+    assert [each["a"] for each in reading.take(job, 3)] == [1, 2, 3]
+
+
+def test_a_table_that_no_mapping_names_ends_the_task(reading: Reading) -> None:
+    reading.run("CREATE TABLE {t} (a INTEGER)")
+    with reading.tasks.running(reading.job(mode="incrementing", **{"incrementing.column.mapping": "x:a"})) as task:
+        wait_until(lambda: task.failure() is not None, "the task does not fail")
+    assert "fits to 0 entries of incrementing.column.mapping" in str(task.failure())
+
+
+@pytest.mark.parametrize(
+    ("granularity", "expected"),
+    [
+        ("micros_long", 1_709_168_523_000_004),
+        ("nanos_string", "1709168523000004000"),
+        ("nanos_iso_datetime_string", "2024-02-29T01:02:03.000004000"),
+        ("micros_iso_datetime_string", "2024-02-29T01:02:03.000004"),
+    ],
+)
+def test_times_have_the_wanted_form(granularity: str, expected: str | int) -> None:
+    rows = pa.table({"id": [1, 2], "at": pa.array([1_709_168_523_000_004, None], pa.timestamp("us", "UTC"))})
+    assert with_times(rows, granularity).to_pylist() == [{"id": 1, "at": expected}, {"id": 2, "at": None}]
+
+
+def test_a_time_beyond_nanoseconds_is_an_error() -> None:
+    with pytest.raises(ConnectError, match="a time in the column at does not fit to nanos_long"):
+        with_times(pa.table({"at": pa.array([2**62], pa.timestamp("us", "UTC"))}), "nanos_long")

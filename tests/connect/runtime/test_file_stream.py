@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import resource
+import threading
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -11,12 +14,15 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from barnabas.connect.api import Identity
+from barnabas.connect.api import Batch, Identity
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.plugins.file_stream import FileStreamSink, lines_of
+from barnabas.connect.plugins.file_stream import FileStreamSink, FileStreamSource, lines_of
+from barnabas.connect.runtime import source_task
 from barnabas.connect.runtime.source_offsets import records_of
+from barnabas.connect.runtime.source_task import SourceTask
 from barnabas.engine.jobs import ConnectorWork, Job
 from tests.connect.runtime.tasks import STRINGS, Tasks
+from tests.waiting import wait_until
 
 
 def source(tasks: Tasks) -> Job:
@@ -160,3 +166,24 @@ def test_a_full_disk_leaves_no_part_of_a_batch(tmp_path: Path) -> None:
     sink.write(lines, Identity("full", {}))
     sink.close()
     assert path.read_text() == 2 * "first line\nsecond line\n"
+
+
+def test_a_source_that_may_wait_for_its_connection_has_not_settled(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its status still has the failure before, until it has read something or a while has passed."""
+    ended, idle = threading.Event(), list[int]()
+
+    def read(*_: object) -> Iterator[Batch | None]:
+        ended.wait()
+        yield None
+
+    monkeypatch.setattr(FileStreamSource, "read", read)
+    monkeypatch.setattr(FileStreamSource, "close", lambda _: ended.set())
+    monkeypatch.setattr(SourceTask, "tell", lambda _: idle.append(1))
+    monkeypatch.setattr(source_task, "SETTLED_S", math.inf)
+    tasks.create_topic()
+    task = tasks.start(source(tasks))
+    wait_until(lambda: len(idle) > 2, "it is not idle")
+    assert not task.has_settled()
+    monkeypatch.setattr(source_task, "SETTLED_S", 0.0)
+    wait_until(task.has_settled)
+    tasks.stop(task)

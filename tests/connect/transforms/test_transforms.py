@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,8 +12,14 @@ import pytest
 
 from barnabas.connect.catalog import Kind, find
 from barnabas.connect.config_types import ConfigError
+from barnabas.connect.converters.header_converters import HEADERS
+from barnabas.connect.converters.json_schema import name_of, version_of
+from barnabas.connect.converters.registered import AvroConverter
+from barnabas.connect.converters.unions import joined
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.java_patterns import java_pattern, java_replacement
 from barnabas.connect.transforms.chain import Chain
+from barnabas.connect.transforms.interface import metadata_of
 
 NOON = datetime.datetime(2026, 1, 2, 12, 0, 0, 500_000, tzinfo=datetime.UTC)
 INNER = {"d": 2.5, "e": {"f": True}}
@@ -257,3 +264,126 @@ def test_each_transform_is_found_by_its_name() -> None:
     for name in ("Cast", "ExtractField", "Flatten", "HeaderFrom", "HoistField", "InsertField", "MaskField", "ReplaceField",
                  "SetSchemaMetadata", "TimestampConverter"):  # fmt: skip
         assert [find(f"{base}{name}${side}", [Kind.TRANSFORMATION]).load().side for side in ("Key", "Value")] == ["key", "value"]
+
+
+def test_confluents_drop() -> None:
+    assert values(applied("io.confluent.connect.transforms.Drop$Value", {})) == [None, None]
+    assert values(applied("io.confluent.connect.transforms.Drop$Key", {"schema.behavior": "retain"}), "key") == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("side", "config", "topic"),
+    [
+        ("Value", {"field": "b"}, "x"), ("Key", {"field": "k", "skip.missing.or.null": "true"}, None), ("Header", {"field": "to"}, "h2"),
+        ("Value", {"field": "gone", "skip.missing.or.null": "true"}, "t"), ("Value", {"field": "gone"}, None), ("Value", {}, None),
+        ("Header", {"field": "gone"}, None),
+    ],
+)  # fmt: skip
+def test_confluents_extract_topic(side: str, config: dict[str, str], topic: str | None) -> None:
+    given = records(
+        [{"a": 1, "b": "x"}], headers=pa.array([[{"key": "to", "value": b"h1"}, {"key": "to", "value": b"h2"}]], HEADERS)
+    )
+    name = f"io.confluent.connect.transforms.ExtractTopic${side}"
+    if topic is None:
+        with pytest.raises(
+            ConnectError, match=r"the record has no topic at (gone|its value)|a topic is a text; (k|the value) is"
+        ):
+            applied(name, config, given)
+    else:
+        assert values(applied(name, config, given), "topic") == [topic]
+
+
+def test_confluents_router_by_a_time_in_the_value() -> None:
+    name = "io.confluent.connect.transforms.MessageTimestampRouter"
+    config = {
+        "topic.format": "foo-${topic}-${timestamp}", "message.timestamp.format": "yyyy-MM-dd", "topic.timestamp.format": "yyyy.MM.dd",
+        "message.timestamp.keys": "timestamp,time,ts",
+    }  # fmt: skip
+    given = records([{"time": "2019-08-06", "ts": "2020-01-01"}, {"time": None, "ts": "2020-01-02T03:04"}])
+    assert values(applied(name, config, given), "topic") == ["foo-t-2019.08.06", "foo-t-2020.01.02"]
+    assert values(applied(name, config, records([{"ts": 1_577_836_800_000}])), "topic") == ["foo-t-2020.01.01"]
+    for row, reason in (
+        ({"x": 1}, "has no timestamp in timestamp, time, ts"),
+        ({"ts": "x"}, r"value \(x\) does not match"),
+        ({"ts": 1.5}, "is a text or"),
+    ):
+        with pytest.raises(ConnectError, match=reason):
+            applied(name, config, records([row]))
+
+
+def test_confluents_handler_of_tombstones() -> None:
+    name = "io.confluent.connect.transforms.TombstoneHandler"
+    for config in ({}, {"behavior": "ignore"}):
+        assert values(applied(name, config)) == ROWS[:1]
+    with pytest.raises(ConnectError, match="a tombstone"):
+        applied(name, {"behavior": "fail"})
+    assert values(applied(name, {"behavior": "fail"}, records(ROWS[:1]))) == ROWS[:1]
+
+
+def test_confluents_router_by_a_pattern() -> None:
+    found = applied("io.confluent.connect.cloud.transforms.TopicRegexRouter", {"regex": "(t)", "replacement": "$1-$1"})
+    assert values(found, "topic") == ["t-t"] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("io.confluent.connect.transforms.Filter$Value", "conditions of JSONPath do not run here; barnabas.Sql"),
+        ("io.confluent.connect.transforms.GzipDecompress$Value", r"Of io.confluent there are .*MessageTimestampRouter"),
+        ("io.debezium.transforms.TimezoneConverter", r"Of io.debezium there are .*ExtractNewRecordState"),
+        (
+            "org.apache.kafka.connect.transforms.Nope",
+            r"Class org\.apache\.kafka\.connect\.transforms\.Nope could not be found\.$",
+        ),
+    ],
+)
+def test_transforms_that_are_not_here_say_what_is(name: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        applied(name, {"filter.condition": "$.a"})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "replacement", "after"),
+    [
+        (r"(?<a>\w+)-(?<b>\w+)", "x-y", "${b}$1", "yx"), (r"\p{Lower}+", "abc", r"\$1", "$1"), (r"[\p{Digit}_]+", "1_2", "$0!", "1_2!"),
+        (r"\Qa.b\E", "a.b", "c", "c"), (r"(?<n>a)\k<n>", "aa", "$1", "a"), ("(a)", "a", "$10", "a0"),
+        (r"\P{Upper}\z", "a", r"\\", "\\"), (r"a\h", "a ", "b", "b"),
+    ],
+)  # fmt: skip
+def test_patterns_are_those_of_java(pattern: str, text: str, replacement: str, after: str) -> None:
+    found = java_pattern(pattern).fullmatch(text)
+    assert found is not None
+    assert found.expand(java_replacement(java_pattern(pattern), replacement)) == after
+
+
+@pytest.mark.parametrize(
+    ("replacement", "reason"),
+    [("$2", "No group 2"), ("${x}", "No group with name {x}"), ("a$", "Illegal group reference"), ("$x", "Illegal")],
+)
+def test_a_group_that_there_is_not_is_refused(replacement: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=f"for configuration replacement: {reason}"):
+        applied("RegexRouter", {"regex": "(a)", "replacement": replacement})
+    for pattern in (r"\p{L}", "(", r"[\P{Lower}]"):
+        with pytest.raises(ConfigError, match="Invalid regex"):
+            applied("RegexRouter", {"regex": pattern, "replacement": "x"})
+
+
+def test_records_of_two_schemas_become_one_table() -> None:
+    required = pa.struct([pa.field("a", pa.int64(), nullable=False)])
+    one, other = (pa.table({"value": pa.array([row], kind)}) for row, kind in (({"a": 1}, required), ({"b": "x"}, None)))
+    assert values(joined([one, other])) == [{"a": 1, "b": None}, {"a": None, "b": "x"}]
+
+
+def test_the_schema_of_avro_has_the_name_that_a_transform_gives() -> None:
+    made = Chain({"transforms": "x", "transforms.x.type": "SetSchemaMetadata$Value", "transforms.x.schema.name": "com.example.Order",
+                  "transforms.x.schema.version": "2"})  # fmt: skip
+    changed = made.apply(records([{"a": 1}]))
+    metadata = metadata_of(changed, "value")
+    assert (name_of(metadata), version_of(metadata)) == ("com.example.Order", 2)
+    text = AvroConverter({"schema.registry.url": "http://127.0.0.1:1"}, is_key=False).record(
+        changed.schema.field("value").type, name_of(metadata) or "", version_of(metadata)
+    )
+    found = json.loads(text)
+    assert [found[key] for key in ("name", "namespace", "connect.name", "connect.version")] == [
+        "Order", "com.example", "com.example.Order", 2,
+    ]  # fmt: skip

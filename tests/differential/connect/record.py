@@ -22,9 +22,11 @@ from barnabas.client.results import NewTopic
 from barnabas.testing import Broker
 from tests.differential.connect.script import TOPIC, run
 from tests.differential.connect.talk import Talk
+from tests.differential.connect.transforms import cases
 from tests.waiting import wait_until
 
 GOLDEN = Path(__file__).with_name("golden.json")
+TRANSFORMED = Path(__file__).with_name("transformed.jsonl")
 JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 START_S = 120.0
 
@@ -73,8 +75,19 @@ def kafka_connect(bootstrap: str, folder: Path, jars: str = "frameworks") -> Ite
         process.wait()
 
 
+def record_transforms() -> None:
+    """Write what Kafka Connect's transforms make of each case."""
+    program = str(Path(__file__).with_name("Transforms.java"))
+    lines = "\n".join(json.dumps(each) for each in cases())
+    done = subprocess.run(java(program, jars="frameworks"), input=lines, capture_output=True, text=True, check=True)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    TRANSFORMED.write_text("\n".join(json.dumps(each, ensure_ascii=False) for each in found) + "\n")
+    print(f"connect: {len(found)} records transformed")
+
+
 def main() -> int:
-    """Write the golden file; say what changed."""
+    """Write the golden files; say what changed."""
+    record_transforms()
     before = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
     with tempfile.TemporaryDirectory() as folder, Broker() as broker:
         make_topic(broker.bootstrap_servers)

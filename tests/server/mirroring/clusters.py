@@ -28,6 +28,11 @@ def create_link(target: str, source: str, *, name: str = LINK, **settings: str) 
         alter_link(wire, name, [Change(key, Operation.SET, value) for key, value in named.items()])
 
 
+def set_paused(target: str, *, paused: bool) -> None:
+    with Connection(target).wire() as wire:
+        alter_link(wire, LINK, [Change("paused", Operation.SET, str(paused).lower())])
+
+
 def delete_link(target: str) -> None:
     with Brokers(Connection(target)) as brokers:
         mirror_requests.delete_link(brokers, LINK)

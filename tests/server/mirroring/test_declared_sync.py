@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    NewTopic,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import NewTopic, ResourceType
 
 from barnabas.testing import Broker
+from tests.server.mirroring.acls import AUTHORIZED, acls, admin, allow, binding, forbid
 from tests.server.mirroring.clusters import create_link, delete_link, link, promote, wait_equal
 from tests.server.mirroring.user_quotas import limit, quotas
 from tests.waiting import wait_until
-
-AUTHORIZED = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
-}
 
 
 @pytest.fixture(scope="module")
@@ -38,38 +24,6 @@ def source() -> Iterator[Broker]:
 def target() -> Iterator[Broker]:
     with Broker(AUTHORIZED) as broker:
         yield broker
-
-
-def admin(servers: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": servers})
-
-
-def binding(name: str, principal: str = "User:alice", kind: ResourceType = ResourceType.TOPIC) -> AclBinding:
-    return AclBinding(kind, name, ResourcePatternType.LITERAL, principal, "*", AclOperation.READ, AclPermissionType.ALLOW)
-
-
-def allow(servers: str, *bindings: AclBinding) -> None:
-    client = admin(servers)
-    for done in client.create_acls(list(bindings)).values():
-        done.result(30)
-
-
-def matching(name: str | None = None) -> AclBindingFilter:
-    some, everyone = cast(str, name), cast(str, None)
-    return AclBindingFilter(
-        ResourceType.ANY, some, ResourcePatternType.ANY, everyone, everyone, AclOperation.ANY, AclPermissionType.ANY
-    )
-
-
-def forbid(servers: str, name: str) -> None:
-    client = admin(servers)
-    for done in client.delete_acls([matching(name)]).values():
-        done.result(30)
-
-
-def acls(servers: str) -> set[tuple[str, str]]:
-    client = admin(servers)
-    return {(each.name, each.principal) for each in client.describe_acls(matching()).result(30)}
 
 
 def create(servers: str, name: str) -> None:

@@ -135,7 +135,7 @@ def test_a_topic_that_was_not_copied_from_here_is_refused(source: Broker, target
     write(theirs, "orders", ["a"])
     create_link(theirs, ours, name="back", topics="orders|none")
     create(theirs, "none")
-    for topic, reason in {"orders": "was not made as a copy of this one", "none": "the source has no such topic"}.items():
+    for topic, reason in {"orders": "was not made as a copy of this one", "none": "the source has no topic of this name"}.items():
         with pytest.raises(Failure, match=reason):
             failback(theirs, [topic])
     write(theirs, "orders", ["b"])

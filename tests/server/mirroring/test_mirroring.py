@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
 
 from barnabas.cli.errors import Failure
 from barnabas.client.blocking import BlockingClient
+from barnabas.mirror.topics import NOT_A_COPY
 from barnabas.testing import Broker
 from tests.server.mirroring.clusters import (
     commit,
@@ -171,7 +172,7 @@ def test_a_topic_that_is_no_copy_is_left_alone(source: Broker, target: Broker) -
     create(ours, "orders")
     write(theirs, "orders", ["a"])
     create_link(ours, theirs)
-    wait_until(lambda: link(ours).refused == {"orders": "a topic of this name exists here and is not a copy"}, within_s=30)
+    wait_until(lambda: link(ours).refused == {"orders": NOT_A_COPY}, within_s=30)
     assert ends(ours, "orders") == {0: 0}
 
 

@@ -23,7 +23,7 @@ from barnabas.testing.children import Guard
 from tests.torture.cluster.network import Loopback, Namespaces, NoNetwork, enter, is_in_hub
 from tests.torture.mirroring.clusters import Source, Target
 from tests.torture.mirroring.faults import KINDS, NEED_NETWORK
-from tests.torture.mirroring.rounds import HOLD_S, Plan, Round, torture
+from tests.torture.mirroring.rounds import HOLD_S, SOURCES, Plan, Round, torture
 
 MODULE = "tests.torture.mirroring"
 NODES = [*Source.brokers, *Source.quorum, *Target.brokers, *Target.quorum]
@@ -37,6 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--hold", type=float, default=HOLD_S, help=f"seconds that a fault of the network lasts (default {HOLD_S:g})"
     )
+    parser.add_argument("--source", choices=SOURCES, default="barnabas", help="the cluster that is copied (default barnabas)")
     parser.add_argument("--loopback", action="store_true", help="without network namespaces, and so only kills")
     options = parser.parse_args(arguments)
     kinds = tuple(kind for kind in options.kinds.split(",") if kind) or tuple(KINDS)
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         kinds = tuple(kind for kind in kinds if kind not in NEED_NETWORK)
         if not kinds:
             parser.error("all of these kinds need network namespaces")
-    return _run(Plan(options.rounds, options.seed, kinds, options.hold))
+    return _run(Plan(options.rounds, options.seed, kinds, options.hold, options.source))
 
 
 def _run(plan: Plan) -> int:
@@ -70,7 +71,7 @@ def _run(plan: Plan) -> int:
     except AssertionError as broken:
         say(f"broken in round {len(done) + 1}: {broken}", style="red")
         say(f"files are in {folder}; again: python -m {MODULE} --rounds {len(done) + 1} --seed {plan.seed} "
-            f"--kinds {','.join(plan.kinds)} --hold {plan.hold_s:g}")  # fmt: skip
+            f"--kinds {','.join(plan.kinds)} --hold {plan.hold_s:g} --source {plan.source}")  # fmt: skip
         return 1
     shutil.rmtree(folder)
     say(f"{len(done)} rounds in {time.monotonic() - began:.0f} s: {sum(each.batches for each in done):,} batches compared, all equal; "

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.torture.cluster.clusters import COUNT, BarnabasCluster
+from tests.server.mirroring.acls import AUTHORIZED
+from tests.torture.cluster.clusters import COUNT, BarnabasCluster, Cluster, KafkaCluster
 
-FAST_CLEANING = {"log.cleaner.backoff.ms": "200", "log.segment.delete.delay.ms": "500"}
+CONFIG = {
+    "log.cleaner.backoff.ms": "200",
+    "log.segment.delete.delay.ms": "500",
+    "log.retention.check.interval.ms": "500",
+    **AUTHORIZED,
+}
+SOURCE_BROKERS = [f"source-{number}" for number in range(1, COUNT + 1)]
+SOURCE_QUORUM = ["source-quorum"]
 
 
-class Side(BarnabasCluster):
+class Side(Cluster):
     """One of the two clusters."""
 
     @property
@@ -18,17 +26,30 @@ class Side(BarnabasCluster):
         """The log directory of each broker."""
         return [self._folder / name for name in self.brokers]
 
+
+class BarnabasSide(Side, BarnabasCluster):
     def _broker_command(self, name: str) -> list[str]:
-        return super()._broker_command(name) + [f"--config={key}={value}" for key, value in FAST_CLEANING.items()]
+        return super()._broker_command(name) + [f"--config={key}={value}" for key, value in CONFIG.items()]
 
 
-class Source(Side):
+class Source(BarnabasSide):
     name = "source"
-    brokers: Sequence[str] = [f"source-{number}" for number in range(1, COUNT + 1)]
-    quorum: Sequence[str] = ["source-quorum"]
+    brokers: Sequence[str] = SOURCE_BROKERS
+    quorum: Sequence[str] = SOURCE_QUORUM
 
 
-class Target(Side):
+class KafkaSource(Side, KafkaCluster):
+    """Apache Kafka 4.3 as the source."""
+
+    name = "source"
+    brokers: Sequence[str] = SOURCE_BROKERS
+    quorum: Sequence[str] = SOURCE_QUORUM
+
+    def _command(self, name: str, properties: dict[str, str]) -> list[str]:
+        return super()._command(name, {**properties, **CONFIG})
+
+
+class Target(BarnabasSide):
     name = "target"
     brokers: Sequence[str] = [f"target-{number}" for number in range(1, COUNT + 1)]
     quorum: Sequence[str] = ["target-quorum"]

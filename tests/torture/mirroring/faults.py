@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.differential.mirroring.load import PLAIN
+from tests.server.mirroring.clusters import set_paused
 from tests.torture.cluster.network import Network
-from tests.torture.mirroring.clusters import Side, Source, Target
+from tests.torture.mirroring.clusters import Side, Target
 from tests.torture.mirroring.distance import LongWay
 
 DELAYS_MS, LOSSES = (20, 50, 100), (0.0, 0.01, 0.05)
@@ -18,7 +19,7 @@ DELAYS_MS, LOSSES = (20, 50, 100), (0.0, 0.01, 0.05)
 class Arena:
     """All that can be struck; `way` is None without network namespaces."""
 
-    source: Source
+    source: Side
     target: Target
     network: Network
     way: LongWay | None
@@ -97,6 +98,12 @@ def kill_both_far(arena: Arena, rng: random.Random) -> Strike:
     return Strike(", ".join(each.told for each in strikes), undo)
 
 
+def lag(arena: Arena, _: random.Random) -> Strike:
+    """The link is paused, so that deletion and compaction of the source go on past the copies."""
+    set_paused(arena.target.bootstrap, paused=True)
+    return Strike("paused the link", lambda: set_paused(arena.target.bootstrap, paused=False), stops_copying=True)
+
+
 KINDS: dict[str, Fault] = {
     "kill-source": kill_source,
     "kill-target": kill_target,
@@ -106,5 +113,6 @@ KINDS: dict[str, Fault] = {
     "kill-target-controller": kill_target_controller,
     "kill-both-far": kill_both_far,
     "cut-answers": cut_answers,
+    "lag": lag,
 }
 NEED_NETWORK = frozenset({"far", "cut", "kill-both-far", "cut-answers"})

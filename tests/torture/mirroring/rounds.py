@@ -20,7 +20,9 @@ from tests.server.mirroring.clusters import create_link
 from tests.spans import go_on_for, until_random_moment
 from tests.torture.check import Broken
 from tests.torture.cluster.network import Namespaces, Network
-from tests.torture.mirroring.clusters import Source, Target
+from tests.torture.mirroring import declared
+from tests.torture.mirroring.clusters import KafkaSource, Source, Target
+from tests.torture.mirroring.declared import Declared
 from tests.torture.mirroring.distance import LongWay
 from tests.torture.mirroring.faults import KINDS, Arena
 from tests.torture.mirroring.groups import Groups, demand_in_copy, differing
@@ -32,7 +34,8 @@ HOLD_S = 5.0
 LOOK_AGAIN_S = 0.1
 PAUSE_S = 0.05  # of each writer between two batches
 GROW_EACH = 7  # rounds
-LINK = {"refresh_topics_interval_seconds": "1", "sync_group_offsets_interval_seconds": "1"}
+LINK = {"refresh_topics_interval_seconds": "1", "sync_group_offsets_interval_seconds": "1", **declared.LINK}
+SOURCES = {"barnabas": Source, "kafka": KafkaSource}
 Partition = tuple[str, int]
 
 
@@ -62,6 +65,7 @@ class Plan:
     seed: int
     kinds: Sequence[str] = tuple(KINDS)
     hold_s: float = HOLD_S
+    source: str = "barnabas"
 
     def kind_of(self, number: int) -> str:
         """Every kind in its turn."""
@@ -71,7 +75,8 @@ class Plan:
 def torture(plan: Plan, network: Network, folder: Path, guard: Guard) -> Iterator[Round]:
     """Yields each round when it is over; raises Broken or AssertionError."""
     rng = random.Random(plan.seed)
-    source, target = Source(folder / "source", network, guard), Target(folder / "target", network, guard)
+    source = SOURCES[plan.source](folder / "source", network, guard)
+    target = Target(folder / "target", network, guard)
     long_way = LongWay(network, source.brokers, target.brokers, plan.seed) if isinstance(network, Namespaces) else nullcontext()
     try:
         with long_way as way:
@@ -81,8 +86,9 @@ def torture(plan: Plan, network: Network, folder: Path, guard: Guard) -> Iterato
                 Load(source.bootstrap, plan.seed, pause_s=PAUSE_S, replicas=3) as load,
                 Groups(source.bootstrap) as groups,
             ):
+                declares = Declared(source.bootstrap, target.bootstrap, 3)
                 create_link(target.bootstrap, source.bootstrap, **LINK)
-                torment = _Torment(Arena(source, target, network, way), load, groups, rng, plan)
+                torment = _Torment(Arena(source, target, network, way), load, groups, declares, rng, plan)
                 for number in range(1, plan.rounds + 1):
                     yield torment.round(number)
     finally:
@@ -92,8 +98,9 @@ def torture(plan: Plan, network: Network, folder: Path, guard: Guard) -> Iterato
 
 
 class _Torment:
-    def __init__(self, arena: Arena, load: Load, groups: Groups, rng: random.Random, plan: Plan) -> None:
+    def __init__(self, arena: Arena, load: Load, groups: Groups, declares: Declared, rng: random.Random, plan: Plan) -> None:
         self._arena, self._load, self._groups, self._rng, self._plan = arena, load, groups, rng, plan
+        self._declared = declares
         self._source, self._target = arena.source.bootstrap, arena.target.bootstrap
         self._differ = Differ(self._source, self._target, arena.source.folders, arena.target.folders)
 
@@ -101,6 +108,7 @@ class _Torment:
         kind, resumed_s, before = self._plan.kind_of(number), 0.0, self._differ.batches
         self._wait_for_copies()
         until_random_moment(self._rng, DWELL_S)
+        self._declared.change(self._rng, 2 * number)
         strike = KINDS[kind](self._arena, self._rng)
         began = time.monotonic()
         try:
@@ -109,6 +117,7 @@ class _Torment:
                 self._wait_for_copies()
                 resumed_s = time.monotonic() - began
             else:
+                self._change_while_it_lags(number)
                 go_on_for(self._plan.hold_s)
             if strike.stops_copying:
                 demand_in_copy(self._target, self._load.partitions)
@@ -123,11 +132,18 @@ class _Torment:
         offsets = self._compare()
         return Round(number, strike.told, resumed_s, self._differ.batches - before, self._load.ledger.count, offsets)
 
+    def _change_while_it_lags(self, number: int) -> None:
+        """Records that the copies may not have yet are deleted in the source, and what is declared there changes."""
+        self._load.delete_most(self._rng)
+        self._declared.change(self._rng, 2 * number + 1)
+
     def _compare(self) -> int:
         with self._load.pause():
             if self._groups.failures:
                 raise Broken(f"a member of a group failed: {self._groups.failures[0]!r}")
             self._differ.compare(self._load.partitions, self._load.ledger)
+            self._wait(self._declared.differing, "something does not follow")
+            self._differ.compare_prefix(self._declared.partitions)
             self._wait(
                 lambda: differing(self._source, self._target, self._load.partitions), "the offsets of groups are not copied"
             )

@@ -58,15 +58,19 @@ def _first_line(part: dict[str, Any]) -> str:
 
 
 @click.command()
-@NAMES
+@click.argument("names", metavar="[NAME]...", nargs=-1)
 @rest_options
 @output_option
 def status(rest: Rest, output: Output, names: tuple[str, ...]) -> None:
-    """Show what connectors and their tasks do.
+    """Show what connectors and their tasks do: those of all connectors, or of some.
 
     An error comes with its first line, with --json whole.
     """
-    found = [rest.get("connectors", name, "status") for name in names]
+    if names:
+        found = [rest.get("connectors", name, "status") for name in names]
+    else:
+        every = rest.get("connectors", query={"expand": "status"})
+        found = [each["status"] for _, each in sorted(every.items()) if each.get("status")]
     if output.as_json:
         output.json(found)
         return
@@ -75,7 +79,10 @@ def status(rest: Rest, output: Output, names: tuple[str, ...]) -> None:
         parts = [("-", each["connector"]), *((str(task["id"]), task) for task in each["tasks"])]
         for task, part in parts:
             rows.append({"connector": each["name"], "task": task, **part, "error": _first_line(part) or None})
-    print_table(rows, TASK_COLUMNS)
+    if rows:
+        print_table(rows, TASK_COLUMNS)
+    else:
+        click.echo("there is no connector")
 
 
 @click.command()

@@ -21,7 +21,7 @@ from barnabas.connect.converters.plain import ByteArrayConverter, StringConverte
 from barnabas.connect.errors import ConnectError
 
 if TYPE_CHECKING:
-    from barnabas.connect.converters.interface import Array
+    from barnabas.connect.converters.interface import Array, Metadata
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -39,7 +39,7 @@ class HeaderConverter(Protocol):
 class SimpleHeaderConverter(ByteArrayConverter):
     """`org.apache.kafka.connect.storage.SimpleHeaderConverter`: the texts of values. A text that is read stays as it is."""
 
-    def encode(self, column: Array, topic: str) -> Array:
+    def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         made: Array = pa.array(texts_of(column), pa.string()).cast(pa.binary())
         return made
 
@@ -47,11 +47,11 @@ class SimpleHeaderConverter(ByteArrayConverter):
 class JsonHeaderConverter(JsonConverter):
     """`JsonConverter` for headers: a null is JSON too."""
 
-    def encode(self, column: Array, topic: str) -> Array:
+    def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         if not self.has_schemas:
-            return super().encode(column, topic).fill_null(b"null")
+            return super().encode(column, topic, metadata).fill_null(b"null")
         envelope = {"schema": schema_of(column.type, optional=True), "payload": None}
-        return super().encode(column, topic).fill_null(msgspec.json.encode(envelope))
+        return super().encode(column, topic, metadata).fill_null(msgspec.json.encode(envelope))
 
 
 SIMPLE = SimpleHeaderConverter({}, is_key=False)

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     Array = pa.Array[Any]
 
+Metadata = Mapping[bytes, bytes] | None  # of a column: what `json_schema.py` knows of its schema beside its type
+
 
 class Converted(NamedTuple):
     """A converted column.
@@ -17,10 +19,12 @@ class Converted(NamedTuple):
     Args:
         column: null where a row could not be converted.
         bad: reasons by number of the row.
+        metadata: of the column.
     """
 
     column: Array
     bad: Mapping[int, str] = {}
+    metadata: Metadata = None
 
 
 class Converter(Protocol):
@@ -31,5 +35,9 @@ class Converter(Protocol):
     def decode(self, payloads: Array) -> Converted:
         """Columns of binary payloads."""
 
-    def encode(self, column: Array, topic: str) -> Array:
-        """Binary payloads for a topic. Raises ConnectError for a type that it cannot write."""
+    def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
+        """Binary payloads for a topic. Raises ConnectError for a type that it cannot write.
+
+        Args:
+            metadata: of the column, such as the name of its schema.
+        """

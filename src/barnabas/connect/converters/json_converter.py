@@ -19,18 +19,31 @@ from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.converters import json_columns
 from barnabas.connect.converters.interface import Converted
-from barnabas.connect.converters.json_schema import DECIMAL, PRECISION, arrow_type, schema_of
+from barnabas.connect.converters.json_parsing import FEW_ROWS, parsed
+from barnabas.connect.converters.json_schema import (
+    DECIMAL,
+    OPTIONAL,
+    PRECISION,
+    WITHOUT_SCHEMA,
+    arrow_type,
+    extras_of,
+    metadata_of,
+    schema_of,
+)
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.validators import ValidString
 
 if TYPE_CHECKING:
-    from barnabas.connect.converters.interface import Array
+    from barnabas.connect.converters.interface import Array, Metadata
 
 DECIMAL_FORMATS = ("BASE64", "NUMERIC")
 ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. If you are '
     "trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
 )
+
+
+SAMPLE = 256  # rows whose types are those of a batch
 
 
 class Envelope(msgspec.Struct, forbid_unknown_fields=True):
@@ -44,6 +57,7 @@ _ENVELOPE = msgspec.json.Decoder(Envelope)  # made at import, because threads mu
 _ANY = msgspec.json.Decoder()
 _EXACT = msgspec.json.Decoder(float_hook=Decimal)  # for decimals that are numbers
 _DIGITS = Context(prec=PRECISION)
+_DEFAULT = b'"default"'
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 MISFITS = (
     ConnectError,
@@ -76,7 +90,7 @@ class JsonConverter:
         )
         .define(
             "replace.null.with.default", Type.BOOLEAN, True, importance=Importance.LOW, group="Schemas",
-            documentation="Without effect: schemas of columns have no defaults.",
+            documentation="Whether a field that is null gets the default of its schema where values are read.",
         )
     )  # fmt: skip
 
@@ -87,12 +101,16 @@ class JsonConverter:
             raise ConnectError(str(error)) from None
         self.has_schemas: bool = given["schemas.enable"]
         self._is_numeric = given["decimal.format"].upper() == "NUMERIC"
+        self._fills: bool = given["replace.null.with.default"]
         del is_key
 
     def decode(self, payloads: Array) -> Converted:
         return self._decode_envelopes(payloads) if self.has_schemas else self._decode_plain(payloads)
 
     def _decode_plain(self, payloads: Array) -> Converted:
+        found = _alike(payloads)
+        if found is not None:
+            return Converted(found, metadata={WITHOUT_SCHEMA: b""})
         values, bad = [], {}
         for row, each in enumerate(payloads.to_pylist()):
             try:
@@ -100,9 +118,12 @@ class JsonConverter:
             except UNREADABLE as error:
                 values.append(None)
                 bad[row] = f"Converting byte[] to Kafka Connect data failed due to serialization error: {error}"
-        return Converted(_column(values), bad)
+        return Converted(_column(values), bad, {WITHOUT_SCHEMA: b""})
 
     def _decode_envelopes(self, payloads: Array) -> Converted:
+        found = _of_one_schema(payloads, fills=self._fills)
+        if found is not None:
+            return found
         parts: dict[bytes, tuple[list[int], list[Any]]] = {}
         bad: dict[int, str] = {}
         for row, each in enumerate(payloads.to_pylist()):
@@ -118,17 +139,56 @@ class JsonConverter:
             rows, values = parts.setdefault(text, ([], []))
             rows.append(row)
             values.append(value)
-        columns = [found for text, (rows, values) in parts.items() for found in _columns_of(text, rows, values, bad)]
-        return Converted(_scattered(columns, len(payloads)), bad)
+        metadata = _metadata(next(iter(parts))) if len(parts) == 1 else None
+        columns = [
+            found for text, (rows, values) in parts.items() for found in _columns_of(text, rows, values, bad, fills=self._fills)
+        ]
+        return Converted(_scattered(columns, len(payloads)), bad, metadata)
 
-    def encode(self, column: Array, topic: str) -> Array:
+    def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         del topic
         texts: Any = json_columns.texts(column, numeric=self._is_numeric)
         if self.has_schemas:
-            begin = '{"schema":' + msgspec.json.encode(schema_of(column.type)).decode() + ',"payload":'
+            schema = {**schema_of(column.type, optional=OPTIONAL in (metadata or {})), **extras_of(metadata)}
+            begin = '{"schema":' + msgspec.json.encode(schema).decode() + ',"payload":'
             texts = pc.binary_join_element_wise(begin, texts, "}", "")
         payloads: Array = texts.cast(pa.binary())
         return payloads
+
+
+def _alike(payloads: Any) -> Array | None:
+    """The objects of a batch whose texts are all like some of them; None if they must be read one by one."""
+    if len(payloads) < FEW_ROWS:
+        return None
+    try:
+        some = _column([_ANY.decode(each) if each else None for each in payloads[:: len(payloads) // SAMPLE].to_pylist()])
+    except UNREADABLE:
+        return None
+    return parsed(payloads, some.type, "error")
+
+
+def _of_one_schema(payloads: Any, *, fills: bool) -> Converted | None:
+    """The payloads of a batch whose envelopes begin with the same bytes; None if they must be read one by one."""
+    if len(payloads) < FEW_ROWS or payloads.null_count == len(payloads):
+        return None
+    first = payloads[pc.index(pc.is_valid(payloads), True).as_py()].as_py()
+    try:
+        text = bytes(_ENVELOPE.decode(first).schema)
+        schema = _ANY.decode(text)
+        kind = None if schema is None else arrow_type(schema)
+    except (*UNREADABLE, *MISFITS):
+        return None
+    begin: Any = b'{"schema":' + text + b',"payload":'  # the stubs of Arrow know texts alone
+    end: Any = b"}"
+    if (
+        kind is None
+        or (fills and b'"default"' in text)
+        or not pc.all(pc.starts_with(payloads, begin)).as_py()
+        or not pc.all(pc.ends_with(payloads, end)).as_py()
+    ):
+        return None
+    found = parsed(pc.binary_slice(payloads, len(begin), -1), kind, "ignore")
+    return None if found is None else Converted(found, metadata=_metadata(text))
 
 
 def _column(values: list[Any]) -> Array:
@@ -155,11 +215,15 @@ def _objects(values: list[Any]) -> Array:
     return made
 
 
-def _columns_of(text: bytes, rows: list[int], values: list[Any], bad: dict[int, str]) -> Iterator[tuple[list[int], Array]]:
+def _columns_of(
+    text: bytes, rows: list[int], values: list[Any], bad: dict[int, str], *, fills: bool
+) -> Iterator[tuple[list[int], Array]]:
     """Columns of the values that have this schema, with their rows. Rows whose values do not fit go to `bad`."""
     try:
         schema = _ANY.decode(text)
         kind = None if schema is None else arrow_type(schema)
+        if fills and _DEFAULT in text:
+            values = [_filled(each, schema) for each in values]
     except (*UNREADABLE, *MISFITS) as error:
         bad |= dict.fromkeys(rows, f"the schema cannot be read: {error!r}")
         return
@@ -177,6 +241,28 @@ def _columns_of(text: bytes, rows: list[int], values: list[Any], bad: dict[int, 
         yield rows, found
 
 
+def _metadata(text: bytes) -> Metadata:
+    """What a schema has beside its type."""
+    schema = _ANY.decode(text)
+    if not isinstance(schema, dict):
+        return None
+    return {**(metadata_of(schema) or {}), **({OPTIONAL: b""} if schema.get("optional") is True else {})}
+
+
+def _filled(value: Any, schema: Any) -> Any:
+    """A value of JSON with the defaults of its schema in place of nulls."""
+    if value is None:
+        return schema.get("default")
+    match schema.get("type"):
+        case "struct" if isinstance(value, dict):
+            return {each["field"]: _filled(value.get(each["field"]), each) for each in schema["fields"]}
+        case "array" if isinstance(value, list):
+            return [_filled(each, schema["items"]) for each in value]
+        case "map" if isinstance(value, dict):
+            return {key: _filled(each, schema["values"]) for key, each in value.items()}
+    return value
+
+
 def _misfits(rows: list[int], values: list[Any], kind: pa.DataType) -> Iterator[tuple[int, str]]:
     for row, value in zip(rows, values, strict=True):
         try:
@@ -186,7 +272,16 @@ def _misfits(rows: list[int], values: list[Any], kind: pa.DataType) -> Iterator[
 
 
 def _typed(values: list[Any], kind: pa.DataType) -> Array:
-    return pa.array([_shaped(each, kind) for each in values], kind)
+    return pa.array(values if _is_plain(kind) else [_shaped(each, kind) for each in values], kind)
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether Arrow takes the values of JSON for a type as they are."""
+    if pa.types.is_struct(kind):
+        return all(_is_plain(each.type) for each in kind)
+    if pa.types.is_list(kind):
+        return _is_plain(kind.value_type)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind))
 
 
 def _shaped(value: Any, kind: pa.DataType) -> Any:

@@ -15,7 +15,7 @@ from barnabas.connect.converters.json_text import text_of
 from barnabas.connect.errors import ConnectError
 
 if TYPE_CHECKING:
-    from barnabas.connect.converters.interface import Array
+    from barnabas.connect.converters.interface import Array, Metadata
 
 
 class ByteArrayConverter:
@@ -27,7 +27,7 @@ class ByteArrayConverter:
     def decode(self, payloads: Array) -> Converted:
         return Converted(payloads)
 
-    def encode(self, column: Array, topic: str) -> Array:
+    def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         if pa.types.is_null(column.type):
             return column.cast(pa.binary())
         if not (pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type)):
@@ -52,7 +52,7 @@ class StringConverter:
             texts = [None if each is None else each.decode("utf-8", "replace") for each in payloads.to_pylist()]
             return Converted(pa.array(texts, pa.string()))
 
-    def encode(self, column: Array, topic: str) -> Array:
+    def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         kind = column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
             return column.cast(pa.string()).cast(pa.binary())
@@ -82,7 +82,7 @@ class _Number:
             found.append(None if each is None else self._struct.unpack(each)[0])
         return Converted(pa.array(found, self.kind), bad)
 
-    def encode(self, column: Array, topic: str) -> Array:
+    def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         try:
             cast: Array = pc.cast(column, self.kind)
             values = cast.to_pylist()

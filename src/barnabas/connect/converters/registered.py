@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from barnabas.connect.converters.interface import Converted
+from barnabas.connect.converters.interface import Converted, Metadata
+from barnabas.connect.converters.json_schema import name_of, version_of
+from barnabas.connect.converters.unions import joined
 from barnabas.connect.errors import ConnectError, RetriableError
 from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.schemas.errors import SchemaDataError
@@ -45,7 +47,7 @@ class _Registered:
         self._is_key = is_key
         self._registers = config.get("auto.register.schemas", "true").strip().lower() == "true"
         self._latest = config.get("use.latest.version", "false").strip().lower() == "true"
-        self._writing: dict[tuple[str, pa.DataType], RegisteredFormat] = {}
+        self._writing: dict[tuple[str, pa.DataType, str | None, int | None], RegisteredFormat] = {}
 
     def decode(self, payloads: Array) -> Converted:
         ids = schema_ids(payloads)
@@ -72,10 +74,10 @@ class _Registered:
             return decoded.columns[0], bad
         return pa.StructArray.from_arrays(decoded.columns, fields=list(form.fields)), bad
 
-    def encode(self, column: Array, topic: str) -> Array:
+    def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         if pa.types.is_null(column.type):
             return column.cast(pa.binary())
-        form = self._form(topic, column.type)
+        form = self._form(topic, column.type, name_of(metadata), version_of(metadata))
         values: Any = column
         try:
             names = [each.name for each in form.fields]
@@ -90,13 +92,15 @@ class _Registered:
             raise ConnectError(f"the records for {topic} do not fit to their schema: {error}") from None
         return made
 
-    def _form(self, topic: str, kind: pa.DataType) -> RegisteredFormat:
-        known = topic, kind
+    def _form(self, topic: str, kind: pa.DataType, name: str | None, version: int | None) -> RegisteredFormat:
+        known = topic, kind, name, version
         if known not in self._writing:
             if len(self._writing) >= _KEPT:
                 self._writing.clear()
             try:
-                self._writing[known] = RegisteredFormat(self._address, self._schema(topic, kind), is_key=self._is_key)
+                self._writing[known] = RegisteredFormat(
+                    self._address, self._schema(topic, kind, name, version), is_key=self._is_key
+                )
             except RegistryUnreachable as error:
                 raise RetriableError(str(error)) from None
             except RegistryError as error:
@@ -108,16 +112,23 @@ class _Registered:
     def _subject(self, topic: str) -> str:
         return f"{topic}-{'key' if self._is_key else 'value'}"
 
-    def _schema(self, topic: str, kind: pa.DataType) -> RegisteredSchema:
+    def _schema(self, topic: str, kind: pa.DataType, name: str | None, version: int | None) -> RegisteredSchema:
         if self._latest or not self._registers:
             return newest(self._address, topic, is_key=self._is_key)
         with self._address.client() as client:
-            return RegisteredSchemas(client).register(self._subject(topic), self._text(kind), SCHEMA_TYPES[self.format])
+            return RegisteredSchemas(client).register(
+                self._subject(topic), self._text(kind, name, version), SCHEMA_TYPES[self.format]
+            )
 
-    def _text(self, kind: Any) -> str:
+    def _text(self, kind: Any, name: str | None, version: int | None) -> str:
         if pa.types.is_struct(kind):
-            return schema_text(self.format, RECORD, list(kind))
+            return self.record(kind, name or RECORD, version)
         return self.plain(pa.field("value", kind, nullable=False))
+
+    def record(self, kind: Any, name: str, version: int | None) -> str:
+        """The schema of a struct. Raises TableError."""
+        del version
+        return schema_text(self.format, name.rpartition(".")[2], list(kind))
 
     def plain(self, field: Any) -> str:
         """The schema of a value that is no struct. Raises ConnectError."""
@@ -128,6 +139,19 @@ class AvroConverter(_Registered):
     """`io.confluent.connect.avro.AvroConverter`."""
 
     format = "avro"
+
+    def record(self, kind: Any, name: str, version: int | None) -> str:
+        found = json.loads(super().record(kind, name, version))
+        space = name.rpartition(".")[0]
+        named = {"connect.name": name} if name != RECORD else {}
+        return json.dumps(
+            {
+                **found,
+                **({"namespace": space} if space else {}),
+                **({"connect.version": version} if version is not None else {}),
+                **named,
+            }
+        )
 
     def plain(self, field: Any) -> str:
         return json.dumps(avro_field(field, RECORD)["type"])
@@ -151,10 +175,10 @@ def _merged(parts: list[tuple[Any, Array]], count: int) -> Array:
         return pa.nulls(count)
     if len(parts) == 1 and len(parts[0][0]) == count:
         return parts[0][1]
-    joined = pa.concat_tables([pa.table({"value": part}) for _, part in parts], promote_options="permissive")
+    whole = joined([pa.table({"value": part}) for _, part in parts])
     place = np.full(count, -1, np.int64)
-    place[np.concatenate([rows for rows, _ in parts])] = np.arange(joined.num_rows)
-    made: Array = joined.column("value").combine_chunks().take(_places(place, place < 0))
+    place[np.concatenate([rows for rows, _ in parts])] = np.arange(whole.num_rows)
+    made: Array = whole.column("value").combine_chunks().take(_places(place, place < 0))
     return made
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from barnabas.connect.api import Batch
 from barnabas.connect.converters.header_converters import HEADERS
-from barnabas.connect.converters.interface import Converter
+from barnabas.connect.converters.interface import Converter, Metadata
 from barnabas.connect.errors import ConnectError
 
 ROWS_AT_ONCE = 50_000
@@ -78,8 +78,10 @@ def encoded(records: pa.Table, key: Converter, value: Converter) -> list[pa.Reco
             names = batch.schema.names
             keys = batch.column("key") if "key" in names else pa.nulls(batch.num_rows)
             columns: dict[str, Any] = {
-                "key": key.encode(keys, topic) if not pa.types.is_null(keys.type) else keys.cast(pa.binary()),
-                "value": value.encode(batch.column("value"), topic),
+                "key": key.encode(keys, topic, _metadata(batch, "key"))
+                if not pa.types.is_null(keys.type)
+                else keys.cast(pa.binary()),
+                "value": value.encode(batch.column("value"), topic, _metadata(batch, "value")),
                 "topic": pa.repeat(topic, batch.num_rows),
             }
             if "partition" in names:
@@ -90,6 +92,10 @@ def encoded(records: pa.Table, key: Converter, value: Converter) -> list[pa.Reco
                 columns["headers"] = batch.column("headers").cast(HEADERS)
             made.append(pa.record_batch(columns))
     return made
+
+
+def _metadata(batch: pa.RecordBatch, name: str) -> Metadata:
+    return batch.schema.field(name).metadata if name in batch.schema.names else None
 
 
 def _times(column: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from barnabas.connect.java_patterns import java_pattern
 from barnabas.engine.jobs import ConnectorWork
 
 OFFSETS_TOPIC, DEFAULT_OFFSETS_TOPIC = "offset.storage.topic", "connect-offsets"
@@ -61,5 +62,5 @@ class TaskSettings(Struct, frozen=True):
         """Which topics a sink reads, as an option of the reader."""
         pattern = self.work.config.get("topics.regex", "").strip()
         if pattern:
-            return {"subscribePattern": pattern}
+            return {"subscribePattern": java_pattern(pattern).pattern}
         return {"subscribe": ",".join(each.strip() for each in self.work.config.get("topics", "").split(",") if each.strip())}

@@ -68,6 +68,7 @@ class SinkTask(Task):
             streaming=True,
         )
         self._reader: SinkReader | None = None
+        self._is_closed = False
 
     def open(self) -> None:
         own = self._sink.open(self._config) or {}
@@ -113,7 +114,7 @@ class SinkTask(Task):
         for name, stage, each in (("key", KEY, self._key), ("value", VALUE, self._value)):
             found = self._retries.tried(partial(each.decode, column(records, name)))
             failures += [Failure(row, stage, type(each).__name__, reason) for row, reason in found.bad.items()]
-            records = with_column(records, name, found.column)
+            records = with_column(records, name, found.column, found.metadata)
         records, unread = decoded_headers(records, self._headers)
         failures += [Failure(row, HEADER, type(self._headers).__name__, reason) for row, reason in unread.items()]
         if failures:
@@ -150,8 +151,13 @@ class SinkTask(Task):
     def hindrance(self) -> str | None:
         return self._retries.hindrance
 
+    def leave(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._sink.close()
+
     def release(self) -> None:
-        self._sink.close()
+        self.leave()  # of a thread that has not ended in time
         if self._reader is not None:
             self._reader.close()
         self._letters.close()

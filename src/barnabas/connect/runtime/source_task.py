@@ -46,6 +46,7 @@ from barnabas.pipelines.sink_options import sink_options
 MOST_WAITING = 8  # batches that were read and are not written
 MOST_ROWS = 100_000  # that are read before a transaction begins, unless one batch has more
 LOOK_S = 0.2
+SETTLED_S = 5.0  # a source that has read nothing for so long, and has not failed, works: before, it may wait for its connection
 FIRST_REST_S, LONGEST_REST_S = 0.01, 1.0  # of a source that has nothing at the moment
 COLUMNS = {"key": "binary", "value": "binary", "topic": "string", "partition": "int"}
 
@@ -88,12 +89,13 @@ class SourceTask(Task):
         self._offsets = SourceOffsets(self._client, settings.offsets_topic, settings.work.connector)
         self._read: queue.Queue[Batch | _End | BaseException] = queue.Queue(MOST_WAITING)
         self._reader: threading.Thread | None = None
+        self._began_s = 0.0
 
     def open(self) -> None:
         settings = self.settings
         self._client.ensure_topic(created_offsets_topic(settings.offsets_topic, settings.work.worker))
         self._writer.begin()
-        begun = self._offsets.read()
+        begun, self._began_s = self._offsets.read(), time.monotonic()
         self._reader = threading.Thread(target=self._read_all, args=(begun,), name=f"source-{self.job.name}", daemon=True)
         self._reader.start()
 
@@ -105,6 +107,7 @@ class SourceTask(Task):
                 if self.stopping.is_set():
                     return
                 if batch is None:
+                    self.settle()
                     self.stopping.wait(rest_s)
                     rest_s = min(2 * rest_s, LONGEST_REST_S)
                 else:
@@ -138,6 +141,11 @@ class SourceTask(Task):
                 self.log.info("event=source-has-no-more")
                 while not self.stopping.wait(LOOK_S):
                     self.idle()
+
+    def idle(self) -> None:
+        if time.monotonic() - self._began_s >= SETTLED_S:
+            self.settle()
+        self.tell()
 
     def _taken(self) -> tuple[list[Batch], _End | BaseException | None]:
         """The batches that were read, up to a limit of rows; and what came behind them.

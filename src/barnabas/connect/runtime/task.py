@@ -1,4 +1,7 @@
-"""One task of a connector: a thread that works until it is stopped or fails."""
+"""One task of a connector: a thread that works until it is stopped or fails.
+
+The thread also opens the task and leaves it, because what some plug-ins open, such as a connection of `sqlite3`, belongs to one thread.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +37,18 @@ class Task:
         self.job, self.settings, self.log = job, settings, log
         self.stopping = threading.Event()
         self._error: BaseException | None = None
+        self._open_error: BaseException | None = None
+        self._opened = threading.Event()
         self._settled = False
         self._progress = Progress(job, settings)
         self._thread = threading.Thread(target=self._guarded, name=f"task-{job.name}", daemon=True)
 
     def start(self) -> None:
         """Connect, and begin to work. Raises what hinders it."""
-        self.open()
         self._thread.start()
+        self._opened.wait()
+        if self._open_error is not None:
+            raise self._open_error
 
     def open(self) -> None:
         """Connect to both sides. Raises what hinders it."""
@@ -54,8 +61,11 @@ class Task:
     def interrupt(self) -> None:
         """End a call of the plug-in that waits."""
 
+    def leave(self) -> None:
+        """Release what belongs to the thread of the task; called behind its work."""
+
     def release(self) -> None:
-        """Release everything; called once."""
+        """Release everything; called once, by another thread."""
 
     def settle(self) -> None:
         """Say that the task works."""
@@ -72,17 +82,27 @@ class Task:
     def idle(self) -> None:
         """Nothing came through at the moment."""
         self.settle()
+        self.tell()
+
+    def tell(self) -> None:
+        """Tell how far it has come, if that was not told."""
         self._progress.tell()
 
     def _guarded(self) -> None:
         try:
+            self.open()
+            self._opened.set()
             self.work()
         except BaseException as error:
-            if not self.stopping.is_set():
+            if not self._opened.is_set():
+                self._open_error = error
+            elif not self.stopping.is_set():
                 self._error = error
                 self.log.error("event=task-failed error=%r", one_line(error), exc_info=error)
         finally:
+            self._opened.set()
             self._progress.close()
+            self.leave()
 
     def failure(self) -> str | None:
         """Why it has ended, in one line; None while it runs, and after all of its work."""

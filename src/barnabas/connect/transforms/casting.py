@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
+from barnabas.connect.converters.connect_texts import texts_of
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.transforms.interface import FieldTransform, fields_of, mapped, struct_of
 from barnabas.connect.validators import Checked
@@ -38,7 +39,7 @@ class Cast(FieldTransform):
             documentation="Fields and their types, as field1:type,field2:type; one type alone is for the whole. "
             "Types: int8, int16, int32, int64, float32, float64, boolean, string.",
         )
-        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Has no effect here: columns have no defaults.")
+        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Without effect: the converter's key of this name says it.")
     )  # fmt: skip
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -75,16 +76,20 @@ def cast(values: Array, kind: pa.DataType) -> Array:
     source = values.type
     if source == kind or pa.types.is_null(source):
         return values.cast(kind)
+    if pa.types.is_nested(source):
+        raise ConnectError(f"Cast transformation does not support casting from {source}")
+    if pa.types.is_string(kind):
+        return pa.array(texts_of(values), kind)
     if pa.types.is_temporal(source):
         values = _since_epoch(values)
         source = values.type
     try:
+        if pa.types.is_floating(source) and pa.types.is_integer(kind):
+            return _whole(values, kind)
         if pa.types.is_boolean(kind) and (pa.types.is_integer(source) or pa.types.is_floating(source)):
             return pc.not_equal(values, pa.scalar(0, source))
         if pa.types.is_string(source):
             return _parsed(values, kind)
-        if pa.types.is_string(kind) and pa.types.is_floating(source):
-            return mapped(values, repr, kind)
         made: Array = pc.cast(values, kind, safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise ConnectError(f"Value cannot be cast from {source} to {kind}: {error}") from None
@@ -98,6 +103,17 @@ def _since_epoch(values: Array) -> Array:
     if pa.types.is_date(kind):
         return values.cast(pa.date32()).cast(pa.int32())
     return values.cast(pa.time32("ms"), safe=False).cast(pa.int32())
+
+
+def _whole(values: Array, kind: pa.DataType) -> Array:
+    """Numbers without their fraction. Those beyond 32 bits, or 64, become the last number there; then narrower types take the low bits."""
+    bits = 64 if pa.types.is_int64(kind) else 32
+    least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+    def number(each: float) -> int:
+        return 0 if each != each else most if each >= most else least if each <= least else int(each)
+
+    return pc.cast(mapped(values, number, pa.int64()), kind, safe=False)
 
 
 def _parsed(values: Array, kind: pa.DataType) -> Array:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from barnabas.connect.catalog import Kind, UnknownPlugin, find
 from barnabas.connect.config_types import ConfigError
 from barnabas.connect.converters.header_converters import SIMPLE, HeaderConverter
+from barnabas.connect.converters.unions import joined
 from barnabas.connect.transforms.interface import Predicate, Transform
 
 NAMES = ("transforms", "predicates")
@@ -71,8 +72,8 @@ def made_of(config: Mapping[str, str], key: str, alias: str, kind: Kind) -> Any:
         raise ConfigError(f'Missing required configuration "{prefix}type" which has no default value.')
     try:
         cls = find(name, [kind]).load()
-    except UnknownPlugin:
-        raise ConfigError(f"Invalid value {name} for configuration {prefix}type: Class {name} could not be found.") from None
+    except UnknownPlugin as error:
+        raise ConfigError(f"Invalid value {name} for configuration {prefix}type: {error}") from None
     own = {each.removeprefix(prefix): value for each, value in config.items() if each.startswith(prefix)}
     return cls(cls.config.parse(own))
 
@@ -103,7 +104,7 @@ def _places(mask: Any) -> list[int]:
 def _joined(one: pa.Table, other: pa.Table) -> pa.Table:
     """Records of two forms as one table: a struct has the fields of both."""
     try:
-        return pa.concat_tables([one, other], promote_options="permissive")
+        return joined([one, other])
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         rows: Any = pa.array([*one.to_pylist(), *other.to_pylist()])  # with the columns of both
         return pa.Table.from_struct_array(rows)

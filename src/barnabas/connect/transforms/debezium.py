@@ -13,8 +13,8 @@ from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.converters.header_converters import HEADERS
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.java_patterns import java_pattern, java_replacement
 from barnabas.connect.transforms.interface import Transform, column, fields_of, struct_of, with_column
-from barnabas.connect.transforms.java_texts import replacement_of
 from barnabas.connect.validators import Checked, Regex, one_of
 
 if TYPE_CHECKING:
@@ -173,12 +173,12 @@ class ByLogicalTableRouter(Transform):
     )  # fmt: skip
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._topics = re.compile(config["topic.regex"]), replacement_of(config["topic.replacement"])
+        self._topics = _route(config, "topic.regex", "topic.replacement")
         self._field = config["key.field.name"] if config["key.enforce.uniqueness"] else None
         regex, replacement = config["key.field.regex"], config["key.field.replacement"]
         if bool(regex) is not bool(replacement):
             raise ConfigError("key.field.regex and key.field.replacement go together")
-        self._tables = (re.compile(regex), replacement_of(replacement)) if regex else None
+        self._tables = _route(config, "key.field.regex", "key.field.replacement") if regex else None
 
     def apply(self, records: pa.Table) -> pa.Table:
         topics: list[Any] = column(records, "topic").to_pylist()
@@ -191,6 +191,15 @@ class ByLogicalTableRouter(Transform):
                 records = with_column(records, "key", struct_of({**fields_of(keys, "a key"), self._field: added}, keys))
         names = [each if there is None else there for each, there in zip(topics, routed, strict=True)]
         return with_column(records, "topic", pa.array(names, pa.string()))
+
+
+def _route(config: Mapping[str, Any], regex: str, replacement: str) -> tuple[re.Pattern[str], str]:
+    """The expression of two keys, and its replacement. Raises ConfigError."""
+    try:
+        pattern = java_pattern(config[regex])
+        return pattern, java_replacement(pattern, config[replacement])
+    except re.error as error:
+        raise ConfigError(f"Invalid value {config[replacement]} for configuration {replacement}: {error}") from None
 
 
 def _replaced(text: str, pattern: re.Pattern[str], replacement: str) -> str | None:

@@ -10,12 +10,23 @@ import pyarrow.compute as pc
 
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
+from barnabas.connect.converters.json_schema import NAME, OPTIONAL, VERSION, WITHOUT_SCHEMA
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.transforms.interface import FieldTransform, Transform, column, fields_of, struct_of, with_column
+from barnabas.connect.transforms.interface import (
+    FieldTransform,
+    Transform,
+    column,
+    fields_by_name,
+    fields_of,
+    has_schema,
+    metadata_of,
+    struct_of,
+    with_column,
+)
 from barnabas.connect.validators import UniqueList
 
 if TYPE_CHECKING:
-    from barnabas.connect.converters.interface import Array
+    from barnabas.connect.converters.interface import Array, Metadata
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 SYNTAX = ("field.syntax.version", "V1: the name of a field is one name. V2: dots lead to the fields of fields.")
@@ -34,7 +45,12 @@ class ExtractField(FieldTransform):
 
     config = _with_syntax(
         ConfigDef().define("field", Type.STRING, importance=MEDIUM, documentation="Field name to extract.")
-    ).define("replace.null.with.default", Type.BOOLEAN, True, documentation="Has no effect here: columns have no defaults.")
+    ).define(
+        "replace.null.with.default",
+        Type.BOOLEAN,
+        True,
+        documentation="Without effect: the converter's key of this name says it.",
+    )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._name, self._names = config["field"], _path(config["field"], config)
@@ -44,9 +60,23 @@ class ExtractField(FieldTransform):
         for name in self._names:
             fields = fields_of(found, "field extraction")
             if fields and name not in fields:
-                raise ConnectError(f"Unknown field: {self._name}")
+                if has_schema(records, self.side):
+                    raise ConnectError(f"Unknown field: {self._name}")
+                return pa.nulls(len(values))
             found = fields.get(name, found)
         return found
+
+    def metadata(self, records: pa.Table) -> Metadata:
+        if not has_schema(records, self.side):
+            return super().metadata(records)
+        kind: Any = column(records, self.side).type
+        field = None
+        for name in self._names:
+            field = fields_by_name(kind).get(name)
+            kind = None if field is None else field.type
+        if field is None:
+            return None
+        return {**(field.metadata or {}), **({OPTIONAL: b""} if field.nullable else {})}
 
 
 class HoistField(FieldTransform):
@@ -60,8 +90,14 @@ class HoistField(FieldTransform):
         self._name = config["field"]
 
     def changed(self, values: Array, records: pa.Table) -> Array:
-        made: Array = pa.StructArray.from_arrays([values], [self._name])
+        before = metadata_of(records, self.side) or {}
+        kept = {key: each for key, each in before.items() if key not in {OPTIONAL, WITHOUT_SCHEMA}}
+        is_nullable = OPTIONAL in before or values.null_count > 0
+        made: Array = pa.StructArray.from_arrays([values], fields=[pa.field(self._name, values.type, is_nullable, kept or None)])
         return made
+
+    def metadata(self, records: pa.Table) -> Metadata:
+        return None if has_schema(records, self.side) else super().metadata(records)
 
 
 class InsertField(FieldTransform):
@@ -80,12 +116,20 @@ class InsertField(FieldTransform):
     config = (
         config.define("static.field", Type.STRING, None, documentation="Field name for the constant.")
         .define("static.value", Type.STRING, None, documentation="The constant.")
-        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Has no effect here: columns have no defaults.")
+        .define(
+            "replace.null.with.default",
+            Type.BOOLEAN,
+            True,
+            documentation="Without effect: the converter's key of this name says it.",
+        )
     )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._origins = {each: config[f"{each}.field"].rstrip("!?") for each in self.ORIGINS if config[f"{each}.field"]}
-        self._static = (config["static.field"] or "").rstrip("!?")
+        given = {each: config[f"{each}.field"] for each in (*self.ORIGINS, "static") if config[f"{each}.field"]}
+        self._required = {each.rstrip("!") for each in given.values() if each.endswith("!")}
+        names = {origin: each[:-1] if each[-1] in "!?" else each for origin, each in given.items()}
+        self._static = names.pop("static", "")
+        self._origins = names
         self._constant = config["static.value"]
         if not self._origins and not self._static:
             raise ConfigError("No field insertion configured")
@@ -96,12 +140,16 @@ class InsertField(FieldTransform):
         if pa.types.is_null(values.type):
             return values
         fields = fields_of(values, "field insertion")
+        names = [*self._origins.values(), *([self._static] if self._static else [])]
+        if has_schema(records, self.side) and (twice := [name for name in names if name in fields]):
+            raise ConnectError(f"Cannot create field because of field name duplication {twice[0]}")
         for origin, name in self._origins.items():
             found = column(records, origin)
             fields[name] = found.cast(self.TYPES[origin]) if pa.types.is_null(found.type) else found
         if self._static:
             fields[self._static] = pa.repeat(self._constant, len(values))
-        return struct_of(fields, values)
+        added = {name: pa.field(name, fields[name].type, name not in self._required) for name in names}
+        return struct_of(fields, values, added)
 
 
 class ReplaceField(FieldTransform):
@@ -112,7 +160,12 @@ class ReplaceField(FieldTransform):
         .define("exclude", Type.LIST, (), importance=MEDIUM, documentation="Fields to exclude. This goes before include.")
         .define("include", Type.LIST, (), importance=MEDIUM, documentation="Fields to include; the others are left out.")
         .define("renames", Type.LIST, (), importance=MEDIUM, documentation="Field rename mappings: foo:bar,abc:xyz.")
-        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Has no effect here: columns have no defaults.")
+        .define(
+            "replace.null.with.default",
+            Type.BOOLEAN,
+            True,
+            documentation="Without effect: the converter's key of this name says it.",
+        )
     )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -128,11 +181,12 @@ class ReplaceField(FieldTransform):
         if pa.types.is_null(values.type):
             return values
         kept = {
-            self._renames.get(name, name): each
+            name: each
             for name, each in fields_of(values, "field replacement").items()
             if name not in self._exclude and (not self._include or name in self._include)
         }
-        return struct_of(kept, values)
+        kinds = {self._renames.get(name, name): field for name, field in fields_by_name(values.type).items()}
+        return struct_of({self._renames.get(name, name): each for name, each in kept.items()}, values, kinds)
 
 
 class MaskField(FieldTransform):
@@ -147,7 +201,7 @@ class MaskField(FieldTransform):
             "replacement", Type.STRING, None, importance=LOW, validator=None,
             documentation="A constant that replaces the values of numeric and string fields.",
         )
-        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Has no effect here: columns have no defaults.")
+        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Without effect: the converter's key of this name says it.")
     )  # fmt: skip
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -162,11 +216,19 @@ class MaskField(FieldTransform):
             return values
         fields = fields_of(values, "mask field")
         return struct_of(
-            {name: self._masked(name, each) if name in self._names else each for name, each in fields.items()}, values
+            {
+                name: self._masked(name, each, has_schema=has_schema(records, self.side)) if name in self._names else each
+                for name, each in fields.items()
+            },
+            values,
         )
 
-    def _masked(self, name: str, values: Array) -> Array:
+    def _masked(self, name: str, values: Array, *, has_schema: bool) -> Array:
         kind, given = values.type, self._replacement
+        if pa.types.is_null(kind):
+            return values
+        if pa.types.is_struct(kind) and (has_schema or given is not None):
+            raise ConnectError(f"Cannot mask value of type {kind}: {name}")
         can_replace = (
             pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         )
@@ -178,8 +240,10 @@ class MaskField(FieldTransform):
                 empty = pc.cast(pa.scalar(given), kind)
             except pa.ArrowInvalid as error:
                 raise ConnectError(f"Unable to convert {given} ({name}) to number: {error}") from None
-        elif pa.types.is_struct(kind) or pa.types.is_list(kind) or pa.types.is_map(kind):
-            empty = pa.scalar([] if not pa.types.is_struct(kind) else None, kind)
+        elif pa.types.is_struct(kind):
+            return pa.array([None if each is None else {} for each in values.to_pylist()], pa.struct([]))
+        elif pa.types.is_list(kind) or pa.types.is_map(kind):
+            empty = pa.scalar([], kind)
         elif pa.types.is_binary(kind):
             empty = pa.scalar(b"", kind)
         elif pa.types.is_string(kind):
@@ -204,7 +268,12 @@ class ValueToKey(Transform):
             validator=UniqueList(may_be_empty=False),
             documentation="Field names on the record value to extract as the record key.",
         )
-        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Has no effect here: columns have no defaults.")
+        .define(
+            "replace.null.with.default",
+            Type.BOOLEAN,
+            True,
+            documentation="Without effect: the converter's key of this name says it.",
+        )
     )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -215,9 +284,12 @@ class ValueToKey(Transform):
     def apply(self, records: pa.Table) -> pa.Table:
         values = column(records, "value")
         fields = fields_of(values, "copying fields from value to key")
-        if missing := [name for name in self._names if fields and name not in fields]:
-            raise ConnectError(f"Field does not exist: {missing[0]}")
-        return with_column(records, "key", struct_of({name: fields[name] for name in self._names if fields}, values))
+        for name in [name for name in self._names if fields and name not in fields]:
+            if has_schema(records, "value"):
+                raise ConnectError(f"Field does not exist: {name}")
+            fields[name] = pa.nulls(len(values))
+        made = struct_of({name: fields[name] for name in self._names if fields}, values)
+        return with_column(records, "key", made, None if has_schema(records, "value") else {WITHOUT_SCHEMA: b""})
 
 
 class Flatten(FieldTransform):
@@ -244,14 +316,34 @@ class Flatten(FieldTransform):
 
 
 class SetSchemaMetadata(FieldTransform):
-    """Sets name and version of a schema. Columns have neither, so records stay as they are."""
+    """Sets name and version of the schema of records that have one."""
 
     config = (
         ConfigDef()
         .define("schema.name", Type.STRING, None, importance=HIGH, documentation="Schema name to set.")
         .define("schema.version", Type.INT, None, importance=HIGH, documentation="Schema version to set.")
-        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Has no effect here: columns have no defaults.")
+        .define(
+            "replace.null.with.default",
+            Type.BOOLEAN,
+            True,
+            documentation="Without effect: the converter's key of this name says it.",
+        )
     )
 
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        name, version = config["schema.name"], config["schema.version"]
+        if name is None and version is None:
+            raise ConfigError("Neither schema name nor version configured")
+        self._set = {} if name is None else {NAME: name.encode(), VERSION: b""}
+        if version is not None:
+            self._set[VERSION] = str(version).encode()
+
     def changed(self, values: Array, records: pa.Table) -> Array:
+        if not pa.types.is_null(values.type) and not has_schema(records, self.side):
+            raise ConnectError("Schema required for [updating schema metadata]")
         return values
+
+    def metadata(self, records: pa.Table) -> Metadata:
+        before = super().metadata(records) or {}
+        kept = {VERSION: before[VERSION]} if VERSION in before and len(self._set) and self._set.get(VERSION) == b"" else {}
+        return {**before, **self._set, **kept}

@@ -12,7 +12,7 @@ from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.converters.connect_texts import parsed
 from barnabas.connect.converters.header_converters import HEADERS
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.transforms.interface import Transform, column, fields_of, struct_of, with_column
+from barnabas.connect.transforms.interface import Transform, column, fields_of, has_schema, metadata_of, struct_of, with_column
 from barnabas.connect.validators import NonEmptyList, NonNull, UniqueList, one_of
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class HeaderFrom(Transform):
             "operation", Type.STRING, importance=Importance.HIGH, validator=one_of("move", "copy"),
             documentation="Whether the fields stay in the record: copy, or not: move.",
         )
-        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Has no effect here: columns have no defaults.")
+        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Without effect: the converter's key of this name says it.")
     )  # fmt: skip
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -105,12 +105,13 @@ class HeaderFrom(Transform):
         fields = fields_of(values, "header from")
         lists = _lists(records)
         for field, header in self._pairs:
-            if field not in fields:
+            if field not in fields and has_schema(records, self.side) and fields:
                 raise ConnectError(f"Field does not exist: {field}")
-            for row, value in enumerate(self.headers.encode(fields[field], "").to_pylist()):
+            found = fields.get(field, pa.nulls(records.num_rows))
+            for row, value in enumerate(self.headers.encode(found, "").to_pylist()):
                 lists[row].append({"key": header, "value": value})
         if self._moves:
             moved = {field for field, _ in self._pairs}
             kept = {name: each for name, each in fields.items() if name not in moved}
-            records = with_column(records, self.side, struct_of(kept, values))
+            records = with_column(records, self.side, struct_of(kept, values), metadata_of(records, self.side))
         return _with(records, lists)

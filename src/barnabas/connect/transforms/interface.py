@@ -10,10 +10,13 @@ import pyarrow.compute as pc
 
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.converters.header_converters import SIMPLE, HeaderConverter
+from barnabas.connect.converters.json_schema import WITHOUT_SCHEMA
 from barnabas.connect.errors import ConnectError
 
 if TYPE_CHECKING:
-    from barnabas.connect.converters.interface import Array
+    from barnabas.connect.converters.interface import Array, Metadata
+
+    Field = pa.Field[Any]
 
 
 class Transform:
@@ -43,7 +46,11 @@ class FieldTransform(Transform):
     """Changes the keys or values of records. Null ones stay null."""
 
     def apply(self, records: pa.Table) -> pa.Table:
-        return with_column(records, self.side, self.changed(column(records, self.side), records))
+        return with_column(records, self.side, self.changed(column(records, self.side), records), self.metadata(records))
+
+    def metadata(self, records: pa.Table) -> Metadata:
+        """That of the changed column."""
+        return metadata_of(records, self.side)
 
     def changed(self, values: Array, records: pa.Table) -> Array:
         """The column in its other form."""
@@ -72,11 +79,22 @@ def column(records: pa.Table, name: str) -> Array:
     return found
 
 
-def with_column(records: pa.Table, name: str, values: Array) -> pa.Table:
-    """The records with a column set or added."""
+def metadata_of(records: pa.Table, name: str) -> Metadata:
+    """What the schema of a column has beside its type, such as a name (`json_schema.py`)."""
+    return records.schema.field(name).metadata if name in records.column_names else None
+
+
+def has_schema(records: pa.Table, name: str) -> bool:
+    """Whether the fields of a column are those of a schema, not those that its records happen to have."""
+    return WITHOUT_SCHEMA not in (metadata_of(records, name) or {})
+
+
+def with_column(records: pa.Table, name: str, values: Array, metadata: Metadata = None) -> pa.Table:
+    """The records with a column set or added, and its metadata."""
+    field = pa.field(name, values.type, metadata=dict(metadata) if metadata else None)
     if name in records.column_names:
-        return records.set_column(records.column_names.index(name), name, values)
-    return records.append_column(name, values)
+        return records.set_column(records.column_names.index(name), field, values)
+    return records.append_column(field, values)
 
 
 def fields_of(values: Array, purpose: str) -> dict[str, Array]:
@@ -89,16 +107,40 @@ def fields_of(values: Array, purpose: str) -> dict[str, Array]:
     return dict(zip([each.name for each in structs.type], structs.flatten(), strict=True))
 
 
-def struct_of(fields: Mapping[str, Array], like: Array) -> Array:
-    """A column of structs, null where another column is null."""
+def struct_of(fields: Mapping[str, Array], like: Array, kinds: Mapping[str, Field] | None = None) -> Array:
+    """A column of structs, null where another column is null.
+
+    Args:
+        like: fields that keep their names and types also keep whether they may be null, and their metadata.
+        kinds: those of other fields; else they may be null.
+    """
     mask: Any = pc.is_null(like)
+    known = {**fields_by_name(like.type), **(kinds or {})}
     made: Array
     if not fields:
         made = pa.array([None if each else {} for each in mask.to_pylist()], pa.struct([]))
     else:
         made = pa.StructArray.from_arrays(
-            list(fields.values()), fields=[pa.field(name, each.type) for name, each in fields.items()], mask=mask
+            list(fields.values()), fields=[_kind(name, each, known) for name, each in fields.items()], mask=mask
         )
+    return made
+
+
+def fields_by_name(kind: Any) -> dict[str, Field]:
+    """The fields of a type; none of one that is no struct."""
+    return {each.name: each for each in kind} if pa.types.is_struct(kind) else {}
+
+
+def _kind(name: str, values: Array, known: Mapping[str, Field]) -> Field:
+    field = known.get(name)
+    if field is None:
+        return pa.field(name, values.type)
+    return pa.field(name, values.type, field.nullable, field.metadata if field.type == values.type else None)
+
+
+def no_values(count: int, kind: Any) -> Array:
+    """A column of nulls."""
+    made: Array = pa.nulls(count, kind)
     return made
 
 

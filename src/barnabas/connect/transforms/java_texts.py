@@ -1,4 +1,4 @@
-"""Java's texts in Python: formats of SimpleDateFormat, and replacements of regular expressions."""
+"""Formats of SimpleDateFormat in Python."""
 
 from __future__ import annotations
 
@@ -25,13 +25,6 @@ _MONTHS = (
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def replacement_of(text: str) -> str:
-    r"""A replacement with `$1` and `${name}` as Python's `Match.expand` takes it."""
-    text = text.replace("\\", "\\\\")
-    text = re.sub(r"(?<!\\)\$\{(\w+)\}", r"\\g<\1>", text)
-    return re.sub(r"(?<!\\)\$(\d)", r"\\g<\1>", text)
-
-
 def date_text(moment: datetime.datetime, form: str) -> str:
     """A time in UTC in a format of SimpleDateFormat. Raises ConfigError for a letter that is unknown."""
     return "".join(_part(moment, match) for match in _PARTS.finditer(form))
@@ -48,11 +41,11 @@ def _part(moment: datetime.datetime, match: re.Match[str]) -> str:
     numbers = {
         "y": moment.year, "u": moment.isoweekday(), "M": moment.month, "L": moment.month, "d": moment.day, "H": moment.hour,
         "k": moment.hour or 24, "K": hour, "h": hour or 12, "m": moment.minute, "s": moment.second,
-        "S": moment.microsecond // 1000, "D": moment.timetuple().tm_yday, "w": moment.isocalendar().week,
+        "S": moment.microsecond // 1000, "D": moment.timetuple().tm_yday, "w": _week(moment)[1], "Y": _week(moment)[0],
     }  # fmt: skip
     match letter:
-        case "y" if width == 2:
-            return f"{moment.year % 100:02d}"
+        case "y" | "Y" if width == 2:
+            return f"{numbers[letter] % 100:02d}"
         case "M" | "L" if width >= 3:
             return _MONTHS[moment.month - 1][: 3 if width == 3 else None]
         case "E":
@@ -70,6 +63,13 @@ def _part(moment: datetime.datetime, match: re.Match[str]) -> str:
     if letter not in numbers:
         raise ConfigError(f"the format has the letter {letter}, which SimpleDateFormat does not know")
     return f"{numbers[letter]:0{width}d}"
+
+
+def _week(moment: datetime.datetime) -> tuple[int, int]:
+    """The year and number of the week, as in the United States: weeks begin on Sunday, and that of 1 January is the first."""
+    last = moment.date() + datetime.timedelta(days=6 - moment.isoweekday() % 7)
+    begin = datetime.date(last.year, 1, 1)
+    return last.year, ((last - begin).days + 7) // 7
 
 
 _READ = {

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
+from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.transforms.interface import Predicate, column
 from barnabas.connect.validators import NonEmptyString
 
@@ -28,14 +29,13 @@ class TopicNameMatches(Predicate):
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         try:
-            self._pattern = re.compile(config["pattern"])
+            self._pattern = java_pattern(config["pattern"])
         except (re.error, OverflowError, RecursionError) as error:
             raise ConfigError(f"Invalid value {config['pattern']} for configuration pattern: {error}") from None
 
     def matches(self, records: pa.Table) -> Array:
-        made: Array = pa.array(
-            [self._pattern.fullmatch(each) is not None for each in column(records, "topic").to_pylist()], pa.bool_()
-        )
+        topics: list[Any] = column(records, "topic").to_pylist()
+        made: Array = pa.array([self._pattern.fullmatch(each) is not None for each in topics], pa.bool_())
         return made
 
 

@@ -24,6 +24,19 @@ OF_DEBEZIUM = {  # module and class
     f"{DEBEZIUM}Filter": ("debezium", "Scripted"),
     f"{DEBEZIUM}ContentBasedRouter": ("debezium", "Scripted"),
 }
+CONFLUENT = "io.confluent.connect.transforms."
+OF_CONFLUENT = {  # module, class and side
+    f"{CONFLUENT}Drop$Key": ("confluent", "Drop", "key"),
+    f"{CONFLUENT}Drop$Value": ("confluent", "Drop", "value"),
+    f"{CONFLUENT}ExtractTopic$Key": ("confluent", "ExtractTopic", "key"),
+    f"{CONFLUENT}ExtractTopic$Value": ("confluent", "ExtractTopic", "value"),
+    f"{CONFLUENT}ExtractTopic$Header": ("confluent", "ExtractTopic", "headers"),
+    f"{CONFLUENT}Filter$Key": ("confluent", "Filter", "key"),
+    f"{CONFLUENT}Filter$Value": ("confluent", "Filter", "value"),
+    f"{CONFLUENT}MessageTimestampRouter": ("confluent", "MessageTimestampRouter", None),
+    f"{CONFLUENT}TombstoneHandler": ("confluent", "TombstoneHandler", None),
+    "io.confluent.connect.cloud.transforms.TopicRegexRouter": ("routing", "RegexRouter", None),
+}
 PREDICATES = tuple(f"{APACHE}predicates.{name}" for name in ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches"))
 
 
@@ -33,6 +46,7 @@ def transforms() -> dict[str, tuple[str, str, str | None]]:
         name: (module, name.rpartition(".")[2], None) for name, module in WHOLE.items()
     }
     found |= {name: (module, cls, None) for name, (module, cls) in OF_DEBEZIUM.items()}
+    found |= OF_CONFLUENT
     for name, module in SIDED.items():
         for side in ("Key", "Value"):
             found[f"{APACHE}{name}${side}"] = module, name, side.lower()

@@ -12,8 +12,9 @@ import pyarrow as pa
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.java_patterns import java_pattern, java_replacement
 from barnabas.connect.transforms.interface import Transform, column, with_column
-from barnabas.connect.transforms.java_texts import date_text, replacement_of
+from barnabas.connect.transforms.java_texts import date_text
 from barnabas.connect.transforms.times import utc
 
 
@@ -28,18 +29,21 @@ class RegexRouter(Transform):
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         try:
-            self._pattern = re.compile(config["regex"])
+            self._pattern = java_pattern(config["regex"])
         except (re.error, OverflowError, RecursionError) as error:
             raise ConfigError(f"Invalid value {config['regex']} for configuration regex: Invalid regex: {error}") from None
-        self._replacement = replacement_of(config["replacement"])
+        try:
+            self._replacement = java_replacement(self._pattern, config["replacement"])
+        except re.error as error:
+            raise ConfigError(f"Invalid value {config['replacement']} for configuration replacement: {error}") from None
 
     def apply(self, records: pa.Table) -> pa.Table:
-        topics = column(records, "topic")
+        topics: list[Any] = column(records, "topic").to_pylist()
         routed = {}
-        for each in set(topics.to_pylist()):
+        for each in set(topics):
             match = self._pattern.fullmatch(each)
             routed[each] = match.expand(self._replacement) if match is not None else each
-        return with_column(records, "topic", pa.array([routed[each] for each in topics.to_pylist()], pa.string()))
+        return with_column(records, "topic", pa.array([routed[each] for each in topics], pa.string()))
 
 
 class TimestampRouter(Transform):

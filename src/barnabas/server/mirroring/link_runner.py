@@ -21,7 +21,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.fetch_times import Counters, summed
 from barnabas.mirror.partition_copy import PartitionCopy
 from barnabas.mirror.rate_limit import RateLimit
-from barnabas.mirror.status import LINK_STATUS, PREFIX, LinkStatus, LinkTimes, PartitionStatus, encode
+from barnabas.mirror.status import LINK_STATUS, NO_ANSWER, PREFIX, LinkStatus, LinkTimes, PartitionStatus, encode
 from barnabas.mirror.topics import ANOTHER_ID, DELETED, id_text
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.mirroring.declared_sync import sync_declared
@@ -63,7 +63,7 @@ class LinkRunner:
         self._ended = Counters()  # of fetchers that were closed
         self._refused: dict[str, tuple[str, Mapping[str, str]]] = {}  # by topic: why, and the settings that it had here then
         self._not_followed: dict[str, str] = {}
-        self._error = "no answer of the source yet"
+        self._error = NO_ANSWER
         self._stale = asyncio.Event()
         self._groups = GroupSync(services, coordinators, link)
         self._group_rounds = 0 if link.values["sync.group.offsets.enabled"] else -1

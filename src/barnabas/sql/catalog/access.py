@@ -297,6 +297,12 @@ class Access:
         """The offsets behind all that the session wrote, by topic, without topics that are gone."""
         return {topic: ends for topic, (topic_id, ends) in self._own.items() if self._topic_id(topic) == topic_id}
 
+    def topic_id(self, topic: str) -> str | None:
+        """The id of a topic as the session last heard of it; it asks if it never did. None: there is no such topic."""
+        if topic not in self._client.cluster.topics:
+            self._client.topics_by_name([topic])
+        return self._topic_id(topic)
+
     def _topic_id(self, topic: str) -> str | None:
         found = self._client.cluster.topics.get(topic)
         return None if found is None else found.topic_id.hex if found.topic_id.int else ""

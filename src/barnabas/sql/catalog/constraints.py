@@ -17,17 +17,28 @@ class UniqueDefinition(Struct, frozen=True, omit_defaults=True):
     Args:
         is_nullable: whether rows with a null never have the same values; otherwise nulls are equal (NULLS NOT DISTINCT).
         is_index: whether CREATE UNIQUE INDEX made it; then it is no constraint.
+        is_primary: whether ALTER TABLE … ADD PRIMARY KEY made it. The keys of records are not of its columns.
     """
 
     name: str
     columns: tuple[str, ...]
     is_nullable: bool = True
     is_index: bool = False
+    is_primary: bool = False
 
     @property
     def text(self) -> str:
-        """As CREATE TABLE has it, behind CONSTRAINT and the name."""
-        return f"UNIQUE {'' if self.is_nullable else 'NULLS NOT DISTINCT '}({', '.join(map(shown_name, self.columns))})"
+        """As ALTER TABLE … ADD CONSTRAINT has it, behind the name."""
+        return f"PRIMARY KEY ({self._listed})" if self.is_primary else self.declared
+
+    @property
+    def declared(self) -> str:
+        """As CREATE TABLE has it for a table over the same records, behind CONSTRAINT and the name."""
+        return f"UNIQUE {'' if self.is_nullable or self.is_primary else 'NULLS NOT DISTINCT '}({self._listed})"
+
+    @property
+    def _listed(self) -> str:
+        return ", ".join(map(shown_name, self.columns))
 
 
 class CheckDefinition(Struct, frozen=True, omit_defaults=True):

@@ -51,9 +51,13 @@ class Point:
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
-def point_of(tree: Any, relation: Relation) -> Point | None:
-    """The point of a query that was not planned yet; None if it may read other rows."""
-    if not relation.keys or not isinstance(tree, exp.Select) or len(tables_of(tree)) != 1 or tree.find(exp.Subquery, exp.CTE):
+def point_of(tree: Any, relation: Relation, columns: Sequence[str]) -> Point | None:
+    """The point of a query that was not planned yet; None if it may read other rows.
+
+    Args:
+        columns: those of the key, or other ones whose values no two rows have in common.
+    """
+    if not columns or not isinstance(tree, exp.Select) or len(tables_of(tree)) != 1 or tree.find(exp.Subquery, exp.CTE):
         return None
     where = tree.args.get("where")
     if where is None or any(tree.args.get(name) for name in ("joins", "laterals")):
@@ -65,9 +69,9 @@ def point_of(tree: Any, relation: Relation) -> Point | None:
         pair = _equality(each, table.alias_or_name)
         if pair is not None:
             found.setdefault(pair[0].lower(), pair[1:])
-    if any(name not in relation.columns.names for name in relation.keys):  # a view's hidden key
+    if any(name not in relation.columns.names for name in columns):  # a view's hidden key
         return None
-    names = [relation.columns.field(name) for name in relation.keys]
+    names = [relation.columns.field(name) for name in columns]
     if any(each.name.lower() not in found for each in names):
         return None
     values = [(each, *found[each.name.lower()]) for each in names]

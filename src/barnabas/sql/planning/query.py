@@ -19,6 +19,7 @@ from barnabas.schemas.arrow.shapes import WORD
 from barnabas.sql.catalog.postgres.contents import number_of
 from barnabas.sql.catalog.postgres.functions import answer_catalogue
 from barnabas.sql.catalog.relations import DELETED, KEY, MemoryRelation, Relation
+from barnabas.sql.catalog.sequences import parts_of_text
 from barnabas.sql.catalog.topics import TopicRelation, as_stream
 from barnabas.sql.dialect import STREAM, Barnabas, to_duckdb
 from barnabas.sql.duck.types import KIND
@@ -96,6 +97,7 @@ class QueryPlan:
         changes: of settings, by `set_config`: name, value, and whether for the transaction only.
         schema: of the rows; filled in when DuckDB has checked the query.
         point: the key of a query for one row.
+        by_values: the values of a UNIQUE constraint of such a query, if it does not give the key.
         functions: of users, which it calls.
         plain_json: the names of outputs that are of the type json, and not of jsonb.
     """
@@ -108,6 +110,7 @@ class QueryPlan:
     changes: Sequence[tuple[str, str | None, bool]] = ()
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     point: Point | None = None
+    by_values: Point | None = None
     functions: tuple[Function, ...] = ()
 
     @property
@@ -158,7 +161,8 @@ def plan_query(
     places, tables = parameters_of(tree), tables_of(tree)
     relations = [relation_of(table, find) for table in tables]
     has_point = len(relations) == 1 and relations[0].name not in pending
-    point = point_of(tree, relations[0]) if has_point else None
+    point = point_of(tree, relations[0], relations[0].keys) if has_point else None
+    by_values = _by_values(tree, relations[0]) if has_point and point is None else None
     inputs = _inputs(tree, tables, relations, pending)
     field_of = _columns(tables, relations)
     plain_json = plain_json_outputs(tree, field_of)
@@ -174,8 +178,8 @@ def plan_query(
     rewrite_operators(tree, is_spark=is_spark)
     rename_functions(tree)
     return QueryPlan(
-        to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), changes, point=point, functions=functions,
-        plain_json=plain_json,
+        to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), changes, point=point, by_values=by_values,
+        functions=functions, plain_json=plain_json,
     )  # fmt: skip
 
 
@@ -250,9 +254,9 @@ def _inputs(tree: Any, tables: Sequence[exp.Table], relations: Sequence[Relation
 def _rewritten(tree: Any, find: Find, path: Sequence[str]) -> Any:
     """The query without what only Postgres' catalogue has."""
 
-    def oid_of(name: str) -> int | None:
+    def oid_of(text: str) -> int | None:
         try:
-            return number_of(find([name], None).name)
+            return number_of(find(parts_of_text(text), None).name)
         except SqlError:
             return None
 
@@ -260,17 +264,22 @@ def _rewritten(tree: Any, find: Find, path: Sequence[str]) -> Any:
     return tree
 
 
+def _by_values(tree: Any, relation: Relation) -> Point | None:
+    """The values of a UNIQUE constraint that a query names; None if it may read several rows."""
+    definition = relation.definition if isinstance(relation, TopicRelation) else None
+    found = (point_of(tree, relation, each.columns) for each in (definition.unique if definition is not None else ()))
+    return next((each for each in found if each is not None), None)
+
+
 def _refuse(tree: Any) -> None:
     for node in tree.find_all(exp.Into):
         raise SqlError("0A000", "SELECT INTO is not supported", position=position_in(node), hint="use CREATE TABLE … AS")
-    for _ in tree.find_all(exp.Lock):
-        raise SqlError("0A000", "FOR UPDATE and FOR SHARE are not supported", hint="there are no locks; leave the words out")
     for node in tree.find_all(exp.Anonymous):
         name = str(node.this).lower()
         if OWN not in node.meta and (name.startswith(_INNER) or name in _RUN_TEXT):
             raise SqlError(UNDEFINED_FUNCTION, f"function {name} does not exist")
     for node in tree.find_all(exp.Lock):
-        raise not_supported("FOR UPDATE and FOR SHARE are not supported", position_in(node), "there are no locks; leave it out")
+        raise not_supported("FOR UPDATE is not supported here", position_in(node), "it belongs to the end of a SELECT statement")
     for node in tree.find_all(exp.DML):
         raise SqlError("0A000", f"{node.key.upper()} within a query is not supported")
 

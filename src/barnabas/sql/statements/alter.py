@@ -30,10 +30,10 @@ from barnabas.sql.statements.alter_columns import (
     with_type,
     without_column,
 )
-from barnabas.sql.statements.alter_constraints import check_rows_there, readable, with_added
+from barnabas.sql.statements.alter_constraints import check_rows_there, has_foreign_key, readable, with_added
 from barnabas.sql.statements.columns import column_of, default_text, folded
 from barnabas.sql.statements.constraints import take_constraints, with_constraints, without_constraint
-from barnabas.sql.statements.create import check, check_defaults
+from barnabas.sql.statements.create import FOREIGN_KEYS, check, check_defaults
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready, done
@@ -175,6 +175,8 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
             changed(session, definition.name, partial(with_evolved_schema, session, apply))
         else:
             changed(session, definition.name, apply)
+        if any(map(has_foreign_key, actions)):
+            session.notify(FOREIGN_KEYS)
         return Done("ALTER TABLE")
 
     return Ready(statement.text, run)

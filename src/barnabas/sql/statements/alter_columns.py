@@ -115,8 +115,9 @@ def with_nulls(made: TableDefinition, action: Any) -> TableDefinition:
     nullable = bool(action.args["allow_null"])
     if column.nullable == nullable:
         return made
-    if nullable and (column.name in made.key or column.identity):
-        kind = "is in a primary key" if column.name in made.key else "is an identity column"
+    is_key = column.name in made.key or any(each.is_primary and column.name in each.columns for each in made.unique)
+    if nullable and (is_key or column.identity):
+        kind = "is in a primary key" if is_key else "is an identity column"
         raise SqlError(INVALID_TABLE, f'column "{column.name}" {kind}', position=position_in(action))
     if made.is_registered or (column.added and column.default is not None):
         raise not_supported(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from sqlglot import exp
 
 from barnabas.sql.catalog.constraints import CheckDefinition, UniqueDefinition
@@ -12,11 +13,11 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse_expression, tokens_of
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import table_of
-from barnabas.sql.statements.constraints import UNNAMED, check_conditions, declared, with_constraints
+from barnabas.sql.statements.constraints import UNNAMED, Declared, check_conditions, declared, with_constraints
 from barnabas.sql.statements.enforcement import checks_plan
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
-from barnabas.sql.states import CHECK, NOT_NULL, UNIQUE, not_supported
+from barnabas.sql.states import CHECK, INVALID_TABLE, NOT_NULL, UNIQUE, not_supported
 
 
 def readable(statement: Statement) -> Statement:
@@ -34,14 +35,39 @@ def readable(statement: Statement) -> Statement:
 def with_added(made: TableDefinition, action: Any, *, is_valid: bool) -> TableDefinition:
     """ADD CONSTRAINT. Raises SqlError."""
     for item in action.expressions:
+        inner = item.expressions[0] if isinstance(item, exp.Constraint) and item.expressions else item
+        if isinstance(inner, exp.ForeignKey):
+            continue
+        if isinstance(inner, exp.PrimaryKey):
+            made = _with_key(made, item, inner)
+            continue
         found = declared(item)
         if found is None:
-            inner = item.expressions[0] if isinstance(item, exp.Constraint) and item.expressions else item
-            is_key = isinstance(inner, exp.PrimaryKey)
-            word = "a primary key cannot be added" if is_key else "this constraint is not supported"
-            raise not_supported(word, hint="CREATE TABLE … PRIMARY KEY" if is_key else "there are UNIQUE and CHECK")
+            raise not_supported("this constraint is not supported", hint="there are PRIMARY KEY, UNIQUE and CHECK")
         made = with_constraints(made, found, is_valid=is_valid)
     return made
+
+
+def has_foreign_key(action: Any) -> bool:
+    """Whether an action adds a reference to another table. Nothing keeps it."""
+    return isinstance(action, exp.AddConstraint) and action.find(exp.ForeignKey) is not None
+
+
+def _with_key(made: TableDefinition, item: Any, key: Any) -> TableDefinition:
+    """ADD PRIMARY KEY: columns that are not null, and whose values no two rows have. The records keep their own keys."""
+    if (made.key and made.is_keyed) or any(each.is_primary for each in made.unique):
+        raise SqlError(INVALID_TABLE, f'multiple primary keys for table "{made.name}" are not allowed')
+    if made.is_registered:
+        raise not_supported("a primary key cannot be added to a table with registered schemas", hint="CREATE TABLE … PRIMARY KEY")
+    name = item.this.name if isinstance(item, exp.Constraint) else f"{made.plain_name}_pkey"
+    named = [each.this if isinstance(each, exp.Ordered) else each for each in key.expressions]
+    found = exp.UniqueColumnConstraint(this=exp.Schema(expressions=named))
+    made = with_constraints(made, [Declared(name, found, tuple(each.name for each in named))])
+    added = msgspec.structs.replace(made.unique[-1], is_primary=True, is_nullable=False)
+    columns = tuple(
+        msgspec.structs.replace(each, nullable=False) if each.name in added.columns else each for each in made.columns
+    )
+    return msgspec.structs.replace(made, unique=(*made.unique[:-1], added), columns=columns)
 
 
 def check_rows_there(session: Host, before: TableDefinition, after: TableDefinition, text: str) -> None:

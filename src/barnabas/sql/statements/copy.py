@@ -152,9 +152,14 @@ class _Loading:
 
     def load(self, pieces: Iterator[pa.Table]) -> int:
         """Write all rows, or none; returns their number."""
-        self._rows = 0
         session, relation = self._session, self._relation
         session.check_writable(relation.name)
+        return session.change(relation, lambda: self._load(pieces))
+
+    def _load(self, pieces: Iterator[pa.Table]) -> int:
+        """The pieces come once, so the rows are locked before anything is looked up."""
+        self._rows = 0
+        session, relation = self._session, self._relation
         if session.state == "T":
             for rows in self._checked(pieces):
                 session.write(relation, rows)
@@ -167,7 +172,10 @@ class _Loading:
         """The rows to write, by what the table says of keys that are there. Raises SqlError 23505."""
         relation = self._relation
         action = relation.definition.on_conflict if relation.definition is not None else ""
-        if not relation.is_keyed or action == OVERWRITE:
+        if not relation.is_keyed or relation.has_row_names:
+            return rows
+        self._session.lock(relation.topic, keys_of(relation, rows))
+        if action == OVERWRITE:
             return rows
         if action != NOTHING:
             return without_duplicates(self._session, relation, rows, seen)

@@ -46,6 +46,7 @@ KSQLDB = {"kafka_topic": "topic", "value_format": "format"}  # its names of opti
 APPEND_ONLY = ("append_only", "appendonly", "append.only")
 # Of Postgres' pages; topics have none.
 STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user_catalog_table")
+FOREIGN_KEYS = Notice("foreign keys are not enforced", "WARNING", "01000", "a row may refer to one that is not there")
 _OTHER = {
     "INDEX": "a table with a primary key is read by key without an index",
     "DATABASE": "there is one database",
@@ -106,9 +107,7 @@ def create(session: Host, statement: Statement, tree: Any) -> Ready:
     def run(_: Sequence[Any]) -> Result:
         make_table(session, definition, options, numbered, if_not_exists=bool(tree.args.get("exists")))
         if has_foreign_keys:
-            session.notify(
-                Notice("foreign keys are not enforced", "WARNING", "01000", "a row may refer to one that is not there")
-            )
+            session.notify(FOREIGN_KEYS)
         return Done("CREATE TABLE")
 
     return Ready(statement.text, run)
@@ -196,16 +195,20 @@ def _compacted(topic: str | None) -> SqlError:
 
 def table_name(session: Host, table: Any) -> str:
     """The name of a table to make: folded to lower case unless it is quoted, and behind the name of its schema. Raises SqlError."""
-    parts = [folded(part) for part in table.parts]
+    return name_to_make(session, [folded(part) for part in table.parts], position_in(table))
+
+
+def name_to_make(session: Host, parts: Sequence[str], position: int | None) -> str:
+    """The name of a table or a sequence to make, behind the name of its schema. Raises SqlError."""
     session.definitions.refresh(session.running)
     schema = parts[-2] if len(parts) > 1 else next(iter(session.access.path()), None)
     if schema is None:
         hint = "SET search_path = public, or write the schema before the name"
-        raise SqlError("3F000", "no schema has been selected to create in", position=position_in(table), hint=hint)
+        raise SqlError("3F000", "no schema has been selected to create in", position=position, hint=hint)
     if schema != PUBLIC and schema not in session.definitions.schemas:
         session.definitions.refresh(session.running, max_age_s=0)
     if schema != PUBLIC and schema not in session.definitions.schemas:
-        raise SqlError("3F000", f'schema "{schema}" does not exist', position=position_in(table), hint="CREATE SCHEMA makes it")
+        raise SqlError("3F000", f'schema "{schema}" does not exist', position=position, hint="CREATE SCHEMA makes it")
     name = parts[-1] if schema == PUBLIC else f"{schema}.{parts[-1]}"
     if not parts[-1] or len(name) > limits.MAX_SQL_NAME:
         raise SqlError("42602", f"the name of a table has 1 to {limits.MAX_SQL_NAME} characters")

@@ -101,7 +101,7 @@ def _table_text(definition: TableDefinition, facts: Facts) -> str:
     if definition.key and definition.is_keyed:
         lines.append(f"PRIMARY KEY ({', '.join(map(shown_name, definition.key))})")
     constraints = [
-        *((each.name, each.text) for each in definition.unique),
+        *((each.name, each.declared) for each in definition.unique),
         *((each.name, each.text) for each in definition.checks),
     ]
     lines += [f"CONSTRAINT {shown_name(name)} {text}" for name, text in constraints]

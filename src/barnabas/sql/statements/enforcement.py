@@ -1,7 +1,7 @@
 """The rows that a statement is about to write are checked here: NOT NULL, CHECK, the primary key, UNIQUE.
 
 A value of a UNIQUE constraint is looked up in the rows of the table, without those that the statement replaces or deletes. As with
-the primary key, the look and the write are two steps.
+the primary key, the values are locked from the look to the write.
 """
 
 from __future__ import annotations
@@ -77,14 +77,22 @@ class Constraints:
             seen: the values of earlier rows of the statement; those of these rows are added.
         """
         gone = self._keys(rows, deleted) if self._unique else set()
+        self._lock(rows)
         for each in self._unique:
             known = set() if seen is None else seen.setdefault(each.definition.name, set())
             conflicts = each.conflicts(rows, gone, known)
             if conflicts:
                 raise each.error(rows, conflicts[0])
 
+    def _lock(self, rows: pa.Table) -> None:
+        """Keep other sessions from bringing the same values before they are written."""
+        for each in self._unique:
+            values = [value for value in values_of(rows, each.definition.columns) if any(cell is not None for cell in value)]
+            self._session.lock(self._relation.topic, (repr((each.definition.name, value)).encode() for value in values))
+
     def without_conflicts(self, rows: pa.Table, only: UniqueDefinition | None = None) -> pa.Table:
         """The rows that have no values of other ones, by all UNIQUE constraints or by one."""
+        self._lock(rows)
         for each in self._unique:
             if only is None or each.definition == only:
                 conflicts = set(each.conflicts(rows, (), set()))

@@ -33,6 +33,7 @@ from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.indexes import create_index, drop_index, rename_index
 from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.kept_tables import kept_table
+from barnabas.sql.statements.locking import locks_of, select_for_update
 from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.push_query import push_query
 from barnabas.sql.statements.ready import Ready
@@ -68,6 +69,8 @@ def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | No
             return merge(session, statement, given, tree)
     if on_spark.runs_on_spark(session, tree):
         return on_spark.select_on_spark(session, statement, tree, given)
+    if locks_of(tree):
+        return select_for_update(session, statement, given, tree)
     return select(session, statement, given, tree)
 
 

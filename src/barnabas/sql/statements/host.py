@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -31,6 +31,8 @@ from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Records
+
+R = TypeVar("R")
 
 
 class Host(Protocol):
@@ -132,6 +134,15 @@ class Host(Protocol):
 
     def check_writable(self, name: str | None = None) -> None:
         """Raises SqlError 25006 in a read-only transaction, unless the name is that of a temporary table's definition."""
+
+    def change(self, relation: TopicRelation, action: Callable[[], R]) -> R:
+        """Run a statement that changes rows of a relation: again, if another session has changed one of them meanwhile."""
+
+    def lock_rows(self, relation: TopicRelation, *parts: pa.Table, waits: bool = True) -> None:
+        """Keep other sessions from changing rows that the statement has read, within `change`; it runs again if they did."""
+
+    def lock(self, topic: str, names: Iterable[bytes] | None, *, waits: bool = True) -> bool:
+        """Keep other sessions from changing rows, within `change`. Whether one of them may have changed since the statement began."""
 
     def write(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:
         """Write rows, or their deletions: now, or at the end of the transaction."""

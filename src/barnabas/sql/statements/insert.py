@@ -89,31 +89,20 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     returning = Returning(session, relation, tree.args.get("returning"), alias, "INSERT 0 %d", statement.text, given)
     parameters = together(rows.plan, conflict.plan if conflict else None, returning.plan)
 
-    encoder = RowEncoder.of(relation) if returning.plan is None and (conflict is None or conflict.overwrites) else None
+    one = _OneRow(session, relation, rows, conflict, has_result=returning.plan is not None)
 
     def run(values: Sequence[Any]) -> Result:
         check_values(parameters, values)
-        return one(values) or bring(rows.table(values), values)
+        return session.change(relation, lambda: one(values) or bring(rows.table(values), values))
 
     def plain(values: Sequence[Any]) -> Result | None:
         check_values(parameters, values)
+        return session.change(relation, lambda: plain_once(values))
+
+    def plain_once(values: Sequence[Any]) -> Result | None:
         found = one(values)
         made = rows.plain_table(values) if found is None else None
         return found if made is None else bring(made, values)
-
-    def one(values: Sequence[Any]) -> Result | None:
-        """One plain row, without Arrow; None if the general way must write it, or say why not."""
-        cells = rows.only_row(values) if encoder is not None and session.state == "I" else None
-        record = encoder.record(cells) if encoder is not None and cells is not None else None
-        if record is None:
-            return None
-        session.check_writable(relation.name)
-        key, value = record
-        is_checked = relation.is_keyed and not relation.has_row_names and conflict is None
-        if is_checked and key is not None and session.existing(relation, [key]):
-            return None
-        session.send_one(relation.topic, key, value)
-        return Done("INSERT 0 1")
 
     def bring(made: pa.Table, values: Sequence[Any]) -> Result:
         made = _kept(session, relation, made, conflict, constraints, values)
@@ -124,6 +113,38 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     ready = Ready(statement.text, run, returning.schema, parameters, version=session.version, lasts=lasts)
     ready.plain = plain if rows.is_plain and not (conflict is not None and conflict.has_parameters) else None
     return ready
+
+
+class _OneRow:
+    """Writes one plain row without Arrow.
+
+    Args:
+        has_result: whether the statement returns rows; then the general way writes it.
+    """
+
+    def __init__(
+        self, session: Host, relation: TopicRelation, rows: NewRows, conflict: Conflict | None, *, has_result: bool
+    ) -> None:  # fmt: skip
+        self._session, self._relation, self._rows = session, relation, rows
+        self._overwrites = conflict is not None
+        is_possible = not has_result and (conflict is None or conflict.overwrites)
+        self._encoder = RowEncoder.of(relation) if is_possible else None
+
+    def __call__(self, values: Sequence[Any]) -> Result | None:
+        """Write the row; None if the general way must write it, or say why not. Within `Host.change`."""
+        session, relation = self._session, self._relation
+        cells = self._rows.only_row(values) if self._encoder is not None and session.state == "I" else None
+        record = self._encoder.record(cells) if self._encoder is not None and cells is not None else None
+        if record is None:
+            return None
+        session.check_writable(relation.name)
+        key, value = record
+        if key is not None and relation.is_keyed and not relation.has_row_names:
+            session.lock(relation.topic, [key])
+            if not self._overwrites and session.existing(relation, [key]):
+                return None
+        session.send_one(relation.topic, key, value)
+        return Done("INSERT 0 1")
 
 
 def _kept(

@@ -49,6 +49,9 @@ def merge(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
 
     def run(values: Sequence[Any]) -> Result:
         check_values(plan.parameters, values)
+        return session.change(relation, lambda: once(values))
+
+    def once(values: Sequence[Any]) -> Result:
         found = collected(session, plan, values, statement.text)
         check_count(found)
         parts = {

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pt
 from sqlglot import exp
 
 from barnabas import limits
@@ -23,6 +24,9 @@ from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import Returning, assignments, cast_to, first_of_each, keyed_target, together, with_columns
 from barnabas.sql.states import LIMIT_EXCEEDED, not_supported
 from barnabas.sql.writing.records import keys_of
+
+PLAIN = (exp.Column, exp.Identifier, exp.Literal, exp.Parameter, exp.Paren, exp.Add, exp.Sub, exp.Mul, exp.And, exp.EQ)
+INTEGER = 1 << 31  # literals below it are integers
 
 
 def update(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
@@ -91,6 +95,9 @@ def _ready(
 
     def run(values: Sequence[Any]) -> Result:
         check_values(parameters, values)
+        return session.change(relation, lambda: once(values))
+
+    def once(values: Sequence[Any]) -> Result:
         found = with_columns(collected(session, plan, values, statement.text), schema)
         check_count(found)
         rows = first_of_each(found, keys_of(relation, found))
@@ -101,7 +108,24 @@ def _ready(
         session.write(relation, rows, deleted=deleted)
         return returning.result(rows.select(relation.columns.names), values)
 
-    return Ready(statement.text, run, returning.schema, parameters, version=session.version)
+    ready = Ready(statement.text, run, returning.schema, parameters, version=session.version)
+    if plan.point is not None and returning.plan is None and _is_plain(tree):
+        ready.lasts = True
+        ready.plain = lambda values: run(values) if all(map(_fits, values, parameters)) else None
+    return ready
+
+
+def _is_plain(tree: Any) -> bool:
+    """Whether an UPDATE or DELETE has the same effect with parameters in place of its literals, if their values fit (`_fits`)."""
+    parts = [*tree.expressions, tree.args["where"].this]
+    return all(isinstance(node, PLAIN) for each in parts for node in each.walk())
+
+
+def _fits(value: Any, kind: pa.DataType) -> bool:
+    """Whether a literal would have the type of the parameter in its place, or one that gives the same."""
+    if pt.is_integer(kind):
+        return type(value) is int and -INTEGER <= value < INTEGER
+    return pt.is_string(kind) and isinstance(value, str)
 
 
 def check_count(rows: pa.Table) -> None:
@@ -120,6 +144,11 @@ def delete_all(session: Host, definition: TableDefinition) -> None:
     names = [exp.column(exp.to_identifier(each, quoted=True)) for each in relation.identified.names]
     query = exp.select(*names).from_(table_of(definition.name))
     plan = checked(session, query, "")
-    rows = with_columns(collected(session, plan, (), ""), pa.schema([each.with_nullable(True) for each in relation.identified]))
-    check_count(rows)
-    session.write(relation, rows, deleted=True)
+    schema = pa.schema([each.with_nullable(True) for each in relation.identified])
+
+    def once() -> None:
+        rows = with_columns(collected(session, plan, (), ""), schema)
+        check_count(rows)
+        session.write(relation, rows, deleted=True)
+
+    session.change(relation, once)

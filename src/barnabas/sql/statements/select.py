@@ -13,6 +13,7 @@ from sqlglot import exp
 from barnabas.engine.clock import CLOCK
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation
 from barnabas.sql.catalog.relations import MemoryRelation, Relation
+from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.duck.types import field_of, with_marks
 from barnabas.sql.interface import Result, SqlError
@@ -162,6 +163,7 @@ def run(
         if [each.type for each in columns] == plan.schema.types:
             return Listing("SELECT", plan.schema, pa.Table.from_arrays(columns, schema=plan.schema))
     sql, bound = plan.bound(values)
+    chosen = chosen or _chosen(session, plan, values)
     lease = session.borrow()
     try:
         lease.functions.learn(plan.in_python)
@@ -180,6 +182,17 @@ def run(
         lambda: session.release(lease),
         lambda error: session.translated(error, text),
     )
+
+
+def _chosen(session: Host, plan: QueryPlan, values: Sequence[Any]) -> Mapping[str, Choice]:
+    """The row that a query names by the values of a UNIQUE constraint."""
+    found = plan.by_values.key_values(values) if plan.by_values is not None else None
+    if found is None or plan.by_values is None:
+        return NO_CHOICE
+    relation = plan.inputs[0].relation
+    assert isinstance(relation, TopicRelation)
+    columns = [field.name for field, _, _ in plan.by_values.values]
+    return {relation.topic: session.access.having(relation, columns, {tuple(found)})}
 
 
 def limited(reader: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from barnabas.client.blocking import BlockingClient
-from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.definitions import PUBLIC, TableDefinition
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
 from barnabas.sql.catalog.sequence_store import Sequences, SequenceStore
 from barnabas.sql.catalog.sequences import Sequence as Numbered
@@ -19,6 +19,7 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.sequences import name_in
 from barnabas.sql.results import Done
 from barnabas.sql.running import Running
+from barnabas.sql.statements.create import name_to_make
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.sequence_options import SequenceOptions, bounds_of, name_at, new_sequence, options_in
@@ -42,12 +43,11 @@ def create_sequence(session: Host, statement: Statement) -> Ready:
     at += 3 * if_not_exists
     position = statement.position(at)
     parts, at = name_at(statement, at)
-    if len(parts) > 1 and parts[-2] not in ("public", "pg_temp"):
-        raise SqlError("3F000", f'schema "{parts[-2]}" does not exist', position=position, hint="there is one schema, public")
     options = options_in(statement, at)
     if options.restart is not None or options.name is not None:
         raise syntax_error("CREATE SEQUENCE takes no RESTART and no SEQUENCE NAME", position)
-    name = session.temporary_name(parts[-1]) if is_temporary else parts[-1]
+    is_temporary = is_temporary or parts[-2:-1] == ["pg_temp"]
+    name = session.temporary_name(parts[-1]) if is_temporary else name_to_make(session, parts, position)
     made = owned(session, new_sequence(name, options), options)
 
     def run(_: Sequence[Any]) -> Result:
@@ -232,7 +232,8 @@ def uses(default: str | None, name: str) -> bool:
     text = f"SELECT {default}"
     for node in parse_tokens(text, tokens_of(text)).walk():
         found = name_in(node)
-        if found is not None and parts_of_text(found)[-1] == name:
+        parts = parts_of_text(found) if found is not None else []
+        if name == (".".join(parts[-2:]) if len(parts) > 1 and parts[-2] != PUBLIC else "".join(parts[-1:])):
             return True
     return False
 

@@ -1,8 +1,8 @@
 """BEGIN, COMMIT, ROLLBACK and savepoints.
 
 A transaction keeps its rows in the session until COMMIT, and writes them in one transaction of Kafka: others see all of them or none.
-Its own statements see its rows. It is not isolated from others: each statement reads what is committed at its start, as READ COMMITTED
-does, and nothing is locked. The levels REPEATABLE READ and SERIALIZABLE are accepted with a warning. Definitions of tables are
+Its own statements see its rows. Each statement reads what is committed at its start, as READ COMMITTED does, and the rows that it changes
+are locked until the end. The levels REPEATABLE READ and SERIALIZABLE are accepted with a warning. Definitions of tables are
 written at once; ROLLBACK does not undo them.
 """
 

@@ -120,6 +120,10 @@ class Buffer:
             if rows.num_rows:
                 yield structs.replace(each, rows=rows)
 
+    @property
+    def has_savepoints(self) -> bool:
+        return bool(self._marks)
+
     def save(self, name: str) -> None:
         """Set a savepoint."""
         self._marks.append((name, len(self._changes)))

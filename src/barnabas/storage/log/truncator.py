@@ -284,6 +284,9 @@ class LogTruncator:
             log.files.unlink(log.directory / file_name(stale, SNAPSHOT_SUFFIX))
         self._truncated()
         log.log_start_offset = offset
+        # No epoch ends below the start: a follower whose last record is of such an epoch would have to cut its log there, and then to
+        # start again here, without an end.
+        log.epoch_file.epochs.truncate_from_start(offset)
         log.flusher.start_over(offset)
 
     def _truncated(self, producers: ProducerStates | None = None) -> None:

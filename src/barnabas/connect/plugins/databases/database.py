@@ -197,6 +197,10 @@ class Database:
         )
         return [TableName((name,) if schema is None else (namespace, name)) for namespace, name in found]
 
+    def incrementing(self, table: TableName) -> str | None:
+        """The column of a table whose numbers the database counts up itself; None if there is none."""
+        raise NotImplementedError
+
     def isolate(self, level: str) -> None:
         """Let transactions of this session have an isolation level, such as REPEATABLE READ. Raises ConnectError."""
         raise ConnectError(f"{self.address.kind} has no isolation level {level}: transaction.isolation.mode is DEFAULT")

@@ -77,6 +77,14 @@ class Duckdb(Database):
         )
         return dict(found) or None
 
+    def incrementing(self, table: TableName) -> str | None:
+        found = self.run(
+            "SELECT column_name FROM information_schema.columns WHERE table_name = ? AND table_schema = coalesce(?, current_schema()) "
+            "AND table_catalog = current_database() AND column_default LIKE 'nextval(%' ORDER BY ordinal_position",
+            (table.table, table.schema),
+        )
+        return found[0][0] if found else None
+
     def _insert_or(self, table: TableName, rows: pa.Table, conflict: str) -> None:
         names = self.names(rows.column_names)
         self._with(rows, f"INSERT INTO {self.table(table)} ({names}) SELECT {names} FROM {ROWS} {conflict}")

@@ -12,6 +12,7 @@ import pymysql.cursors
 from barnabas.connect.plugins.databases.address import Address, known_options
 from barnabas.connect.plugins.databases.columns import Sort
 from barnabas.connect.plugins.databases.database import Database
+from barnabas.connect.plugins.databases.literals import value_lists
 from barnabas.connect.plugins.databases.table_name import TableName
 
 OPTIONS = {
@@ -21,6 +22,8 @@ OPTIONS = {
     "sslKey": "ssl_key",
     "connectTimeout": "connect_timeout",
 }
+MOST_BYTES = 1 << 20  # of the rows of a statement; MariaDB takes 16 MiB, MySQL 4 MiB at least
+MOST_KEYS = 1000  # of a statement that deletes; with many more the server reads the whole table
 SECURE = ("verify-ca", "verify-full", "VERIFY_CA", "VERIFY_IDENTITY", "trust", "REQUIRED")
 KEY_TYPES = {Sort.STRING: "VARCHAR(255)", Sort.BYTES: "VARBINARY(255)", Sort.JSON: "VARCHAR(255)"}  # an index needs a length
 TEMPORARY = {1040, 1053, 1080, 1158, 1159, 1160, 1161, 1205, 1213, 1290, 1927, 2002, 2003, 2006, 2013, 2055}
@@ -86,6 +89,31 @@ class Mysql(Database):
             (table.table, table.schema),
         )
         return dict(found) or None
+
+    def incrementing(self, table: TableName) -> str | None:
+        found = self.run(
+            "SELECT column_name FROM information_schema.columns WHERE table_name = %s "
+            "AND table_schema = coalesce(%s, database()) AND extra LIKE '%%auto_increment%%'",
+            (table.table, table.schema),
+        )
+        return found[0][0] if found else None
+
+    def _insert_or(self, table: TableName, rows: pa.Table, conflict: str) -> None:
+        begin = f"INSERT INTO {self.table(table)} ({self.names(rows.column_names)}) VALUES ".encode()
+        self._run_lists(begin, rows, f" {conflict}".encode(), self.batch_size)
+
+    def delete(self, table: TableName, keys: pa.Table) -> None:
+        begin = f"DELETE FROM {self.table(table)} WHERE ({self.names(keys.column_names)}) IN (".encode()
+        self._run_lists(begin, keys, b")", min(self.batch_size, MOST_KEYS))
+
+    def _run_lists(self, begin: bytes, rows: pa.Table, end: bytes, most_rows: int) -> None:
+        """Run a statement for each part of the rows. PyMySQL's own way builds each value by itself, which takes many times as long."""
+        with self.translated(), self.connection.cursor() as cursor:
+            try:
+                for lists in value_lists(rows, most_rows, MOST_BYTES):
+                    cursor.execute(begin + lists + end)
+            except ValueError as error:
+                raise pymysql.err.DataError(str(error)) from error
 
     def on_conflict(self, names: Sequence[str], keys: Sequence[str]) -> str:
         others = [each for each in names if each not in keys] or [keys[0]]

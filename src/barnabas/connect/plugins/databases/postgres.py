@@ -18,7 +18,8 @@ from barnabas.connect.plugins.databases.table_name import TableName
 
 OPTIONS = {
     "sslmode": "sslmode", "sslrootcert": "sslrootcert", "sslcert": "sslcert", "sslkey": "sslkey",
-    "sslpassword": "sslpassword", "connectTimeout": "connect_timeout", "ApplicationName": "application_name", "options": "options",
+    "sslpassword": "sslpassword", "connectTimeout": "connect_timeout", "loginTimeout": "connect_timeout",
+    "ApplicationName": "application_name", "options": "options",
     "targetServerType": "target_session_attrs", "channelBinding": "channel_binding",
 }  # fmt: skip
 STAGE = "barnabas_rows"  # the temporary table of a batch
@@ -66,6 +67,15 @@ class Postgres(Database):
             (self.table(table),),
         )
         return dict(found) or None
+
+    def incrementing(self, table: TableName) -> str | None:
+        found = self.run(
+            "SELECT attname FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum "
+            "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped "
+            "AND (attidentity <> '' OR pg_get_expr(adbin, adrelid) LIKE 'nextval(%%') ORDER BY attnum",
+            (self.table(table),),
+        )
+        return found[0][0] if found else None
 
     def insert(self, table: TableName, rows: pa.Table) -> None:
         self._copy(self.table(table), rows)

@@ -33,6 +33,8 @@ _DUCKDB = {
     "TIME": pa.time64("us"), "TIMESTAMP": STAMP, "TIMESTAMP WITH TIME ZONE": STAMP,
 }  # fmt: skip
 
+MOST_ROWS, PART_BYTES = 5_000, 1 << 20  # of a part, unless the caller wants more rows at once
+
 _DUCKDB_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
@@ -47,9 +49,10 @@ def parts_of(
     database: Database, statement: str, parameters: Sequence[Any], rows: int, declared: dict[str, str],
     zone: datetime.tzinfo,
 ) -> Iterator[pa.Table]:  # fmt: skip
-    """The rows of a query, so many at a time.
+    """The rows of a query, part by part.
 
     Args:
+        rows: of the first part. Narrow rows come more at a time, because each part takes time of its own.
         declared: types of columns; SQLite's results have none themselves.
         zone: of times without one.
 
@@ -61,8 +64,11 @@ def parts_of(
         try:
             cursor.execute(statement, tuple(parameters))
             columns = [_described(database.address.kind, each, declared) for each in cursor.description or []]
-            while found := cursor.fetchmany(rows):
-                yield _table(columns, found, zone)
+            count = rows
+            while found := cursor.fetchmany(count):
+                part = _table(columns, found, zone)
+                count = max(rows, min(MOST_ROWS, PART_BYTES * part.num_rows // max(part.nbytes, 1)))
+                yield part
         finally:
             cursor.close()
 
@@ -100,13 +106,21 @@ def _table(columns: Sequence[Described], rows: Sequence[Sequence[Any]], zone: da
 
 def _array(values: list[Any], kind: Any, zone: datetime.tzinfo) -> Any:
     if kind is not None and pa.types.is_timestamp(kind):
-        values = [each.replace(tzinfo=zone) if each is not None and each.tzinfo is None else each for each in values]
+        values = _in_zone(values, zone)
     elif kind is not None and pa.types.is_string(kind):
         values = [_text(each) for each in values]
     try:
         return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return pa.array([_text(each) for each in values], pa.string())
+
+
+def _in_zone(values: list[Any], zone: datetime.tzinfo) -> list[Any]:
+    """Times of one column with their zone; a value that is no time, such as MySQL's 0000-00-00, stays as it is."""
+    some = next((each for each in values if isinstance(each, datetime.datetime)), None)
+    if some is None or some.tzinfo is not None or zone == datetime.UTC or str(zone) == "UTC":
+        return values  # Arrow takes a time without a zone as one in UTC
+    return [each.replace(tzinfo=zone) if isinstance(each, datetime.datetime) else each for each in values]
 
 
 def _text(value: Any) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Importance, Type
@@ -13,6 +15,8 @@ from barnabas.connect.validators import NonEmptyString, Range, one_of
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 DIALECT = "dialect.name"
+DRIVER = "connection."  # how keys begin that Confluent's connectors give to the driver
+FAMILIES = (DRIVER,)
 DIALECTS = {
     "PostgreSqlDatabaseDialect": "postgresql", "MySqlDatabaseDialect": "mysql", "MariaDbDatabaseDialect": "mysql",
     "SqliteDatabaseDialect": "sqlite", "GenericDatabaseDialect": None,
@@ -48,9 +52,12 @@ def with_common(made: ConfigDef) -> ConfigDef:
 
 
 def address_in(config: Config) -> Address:
-    """Where the database is. Raises ConnectError."""
+    """Where the database is. Keys such as `connection.loginTimeout` are options of the url. Raises ConnectError."""
     secret = config["connection.password"]
-    return address_of(config["connection.url"], config["connection.user"], secret.value if secret else None)
+    address = address_of(config["connection.url"], config["connection.user"], secret.value if secret else None)
+    known = with_common(ConfigDef()).keys
+    more = {key.removeprefix(DRIVER): str(value) for key, value in config.items() if key.startswith(DRIVER) and key not in known}
+    return replace(address, options={**address.options, **more}) if more else address
 
 
 def url_errors(config: Mapping[str, str]) -> dict[str, list[str]]:

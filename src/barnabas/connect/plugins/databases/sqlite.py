@@ -43,6 +43,13 @@ class Sqlite(Database):
         found = self.run("SELECT name, type FROM pragma_table_xinfo(?, ?)", (table.table, schema))
         return dict(found) or None
 
+    def incrementing(self, table: TableName) -> str | None:
+        found = self.run(
+            "SELECT name, type FROM pragma_table_xinfo(?, ?) WHERE pk",
+            (table.table, "main" if table.schema is None else table.schema),
+        )
+        return found[0][0] if len(found) == 1 and found[0][1].upper() == "INTEGER" else None  # that one is the number of the row
+
     def tables(self, kinds: Sequence[str] = ("TABLE",), schema: str | None = None, catalog: str | None = None) -> list[TableName]:
         del schema, catalog  # a file is one schema
         marks = ", ".join(self.mark * len(kinds))

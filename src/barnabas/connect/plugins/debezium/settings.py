@@ -11,6 +11,7 @@ from msgspec import Struct
 from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Importance, Type, invalid
+from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.plugins.databases.table_name import OFFSETS
 from barnabas.connect.plugins.debezium.envelope import DELETE, TOMBSTONE
 from barnabas.connect.validators import NonEmptyString, Range, ValidList, one_of
@@ -26,7 +27,7 @@ class Patterns(NamedTuple):
     def __call__(self, name: str, value: Any) -> None:
         for each in value or ():
             try:
-                re.compile(each)
+                java_pattern(each)
             except re.error as error:
                 raise invalid(
                     name, each, f"A comma-separated list of valid regular expressions is expected, but got {error}"
@@ -113,7 +114,9 @@ class Chosen:
     """Names that some patterns take and others do not. A pattern fits to the whole name, in any case, as in Debezium."""
 
     def __init__(self, include: Sequence[str], exclude: Sequence[str]) -> None:
-        self._include, self._exclude = ([re.compile(each, re.IGNORECASE) for each in patterns] for patterns in (include, exclude))
+        self._include, self._exclude = (
+            [java_pattern(each, re.IGNORECASE) for each in patterns] for patterns in (include, exclude)
+        )
 
     def __call__(self, name: str) -> bool:
         if any(each.fullmatch(name) for each in self._exclude):

@@ -10,6 +10,7 @@ from barnabas.connect.api import Config
 from barnabas.connect.config_def import NO_DEFAULT, ConfigDef
 from barnabas.connect.config_types import Importance, Type, invalid
 from barnabas.connect.errors import BadRecords
+from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.plugins.dialects.translation import Row, Texts, TranslatedSink, defined, idle, refusing
 from barnabas.connect.plugins.http.settings import CODES, URL
 from barnabas.connect.plugins.http.sink import HttpSink
@@ -157,7 +158,7 @@ def _replacements(given: Mapping[str, Any]) -> Sequence[tuple[re.Pattern[str], s
     if len(patterns) != len(replacements):
         raise invalid(REPLACEMENTS, given.get(REPLACEMENTS, ""), f"there are {len(patterns)} {PATTERNS}")
     try:
-        compiled = [re.compile(each) for each in patterns]
+        compiled = [java_pattern(each) for each in patterns]
     except (re.error, OverflowError, RecursionError) as error:
         raise invalid(PATTERNS, given[PATTERNS], str(error)) from None
     found = [(pattern, _GROUP.sub(r"\\g<\1>", to)) for pattern, to in zip(compiled, replacements, strict=True)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Importance, Type, invalid
+from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.plugins.files.line_formats import Csv, JsonLines, LineFormat, Lines
 from barnabas.connect.plugins.files.selection import ORDERS, Selection, place_of
 from barnabas.connect.plugins.files.storage import checked_place, define_store
@@ -150,7 +150,7 @@ def _true(config: Mapping[str, str], key: str, default: str) -> bool:
 def selection_of(config: Config, excluded: Sequence[str]) -> Selection:
     """The files that a task reads."""
     return Selection(
-        place_of(config["input.path"], recursive=config["input.path.walk.recursively"]), re.compile(config["input.file.pattern"]),
+        place_of(config["input.path"], recursive=config["input.path.walk.recursively"]), java_pattern(config["input.file.pattern"]),
         config["files.sort.attributes"], excluded, int(config.get("task.number", 0)), int(config.get("task.count", 1)),
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from barnabas.connect.api import Config
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Password, Type, invalid
+from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.validators import Checked, Range
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
@@ -213,7 +214,7 @@ def errors_of(config: Mapping[str, str]) -> dict[str, Sequence[str]]:
         if parsed.upserts and not parsed.ids_of(name):
             found[UPSERT] = [f"{UPSERT} needs {ID_COLUMNS}, or iceberg.table.{name}.id-columns"]
         try:
-            re.compile(parsed.of_table(name, "route-regex", ""))
+            java_pattern(parsed.of_table(name, "route-regex", ""))
         except re.error as error:
             found[f"{TABLE}{name}.route-regex"] = [f"no regular expression: {error}"]
     if parsed.is_dynamic and parsed.upserts and not parsed.id_columns:

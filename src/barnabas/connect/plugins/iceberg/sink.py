@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -13,6 +12,7 @@ from msgspec import structs
 
 from barnabas.connect.api import Config
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.plugins.iceberg.settings import CATALOG, CONFIG, CREATE_PROPS, TABLE, Settings, errors_of, settings_of
 from barnabas.connect.plugins.lakes.gathering import Numbers, Place, Rows
 from barnabas.connect.plugins.lakes.sink import LakeSink, LakeTable, Overtaken
@@ -53,7 +53,7 @@ class IcebergSink(LakeSink):
             return ()
         if self.choice.is_dynamic:
             return (text.lower(),)
-        return [name for name, pattern in self._patterns.items() if pattern and re.fullmatch(pattern, text)]
+        return [name for name, pattern in self._patterns.items() if pattern and java_pattern(pattern).fullmatch(text)]
 
     def _part(self, name: str, records: pa.Table) -> Rows:
         ids = self._settings.ids_of(name) if self._settings.upserts else ()

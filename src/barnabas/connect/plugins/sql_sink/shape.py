@@ -96,7 +96,8 @@ def keys_of(records: pa.Table, settings: Choice) -> pa.Table:
 
 
 def _chunk(records: pa.Table, name: str) -> Any:
-    return records.column(name).combine_chunks()
+    column: Any = records.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _masked(field: Any, struct: Any) -> Any:

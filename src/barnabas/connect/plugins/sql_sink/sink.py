@@ -18,6 +18,7 @@ from barnabas.connect.errors import BadRecords, ConnectError, RetriableError
 from barnabas.connect.plugins.databases.columns import last_of_each, plain_columns
 from barnabas.connect.plugins.databases.database import Database, RowsRefused, RowsUnfit
 from barnabas.connect.plugins.databases.kinds import connected
+from barnabas.connect.plugins.databases.settings import FAMILIES
 from barnabas.connect.plugins.databases.table_name import TableName
 from barnabas.connect.plugins.sql_sink.bad_records import check, refused
 from barnabas.connect.plugins.sql_sink.offsets_table import OffsetsTable
@@ -33,6 +34,7 @@ class SqlSink(Sink):
     """See the module."""
 
     config = KEYS
+    families = FAMILIES
 
     def __init__(self) -> None:
         self._settings: Settings | None = None

@@ -6,7 +6,6 @@ A batch ends where the next row has another position, so a source that goes on t
 from __future__ import annotations
 
 import datetime
-import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,14 +17,18 @@ import pyarrow as pa
 
 from barnabas.connect.api import Batch, Config, Offset, Source
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.plugins.databases.database import Database
 from barnabas.connect.plugins.databases.kinds import connected
 from barnabas.connect.plugins.databases.reading import parts_of
+from barnabas.connect.plugins.databases.settings import FAMILIES
 from barnabas.connect.plugins.databases.table_name import OFFSETS, TableName, table_name
 from barnabas.connect.plugins.sql_source import queries
+from barnabas.connect.plugins.sql_source.chosen_columns import of_table
 from barnabas.connect.plugins.sql_source.numbers import mapped
 from barnabas.connect.plugins.sql_source.position import EPOCH, Position, position_of
 from barnabas.connect.plugins.sql_source.settings import BULK, KEYS, OTHERS, TABLES, Settings, errors_of, settings_of
+from barnabas.connect.plugins.sql_source.times import with_times
 
 QUERY = {"query": "query"}  # the partition of a query
 
@@ -34,6 +37,7 @@ class SqlSource(Source):
     """See the module."""
 
     config = KEYS
+    families = FAMILIES
 
     def __init__(self) -> None:
         self._closed = threading.Event()
@@ -62,14 +66,17 @@ class SqlSource(Source):
         positions = {_name(partition): position_of(offset) for partition, offset in offsets}
         with closing(connected(settings.address, quotes=settings.quotes)) as database:
             queries.begin(database, settings)
-            start, tables, looked_s = _start(settings), list[TableName](), -settings.tables_poll_s
+            tables, looked_s = list[TableName](), -settings.tables_poll_s
+            own: dict[TableName | None, Settings] = {None: settings}
             while not self._closed.is_set():
                 if not settings.query and time.monotonic() - looked_s >= settings.tables_poll_s:
                     tables, looked_s = _tables(database, settings), time.monotonic()
+                    own |= {each: of_table(database, settings, each) for each in tables if each not in own}
                 for table in [None] if settings.query else tables:
                     partition = QUERY if table is None else {"protocol": "1", "table": str(table)}
                     topic = settings.prefix + ("" if table is None else table.table)
-                    for rows, position in _polled(database, settings, table, positions.get(_name(partition), start)):
+                    begin = positions.get(_name(partition)) or _start(own[table])
+                    for rows, position in _polled(database, own[table], table, begin):
                         if position is not None:
                             positions[_name(partition)] = position
                         yield Batch(rows, None if position is None else position.offset, partition, topic=topic)
@@ -105,10 +112,10 @@ def _tables(database: Database, settings: Settings) -> list[TableName]:
 
 def _is_wanted(name: str, settings: Settings) -> bool:
     """Whether the lists of the config let a table be read; patterns fit to the name with or without what stands before it."""
-    names = (name, name.rpartition(".")[2], f"{settings.address.database}.{name}")
+    names = settings.names_of(name)
 
     def fits(patterns: Sequence[str]) -> bool:
-        return any(re.fullmatch(pattern, each) for pattern in patterns for each in names)
+        return any(java_pattern(pattern).fullmatch(each) for pattern in patterns for each in names)
 
     is_included = fits(settings.includes) if settings.includes else True
     return is_included and not fits(settings.excludes) and settings.blacklist.isdisjoint(names)
@@ -127,10 +134,10 @@ def _polled(
         found = part, _behind(part, settings, 0), _behind(part, settings, part.num_rows - 1)
         if last is not None:
             is_apart = settings.mode != BULK and found[1] != last[1]
-            yield last[0], last[1] if is_apart else None
+            yield with_times(last[0], settings.granularity), last[1] if is_apart else None
         last = part, found[2]
     if last is not None:
-        yield last
+        yield with_times(last[0], settings.granularity), last[1]
 
 
 def _behind(part: pa.Table, settings: Settings, row: int) -> Position:

@@ -54,7 +54,8 @@ def indexes_of(each: Described) -> list[Index]:
         found.append(Index(each, f"{each.shown}_pkey", each.keys, f"PRIMARY KEY ({_listed(each.keys)})", True))
     for unique in each.definition.unique if each.definition is not None else ():
         text = "" if unique.is_index else unique.text
-        found.append(Index(each, unique.name, unique.columns, text, is_nullable=unique.is_nullable))
+        is_nullable = unique.is_nullable or unique.is_primary  # NULLS NOT DISTINCT is not said of a key
+        found.append(Index(each, unique.name, unique.columns, text, unique.is_primary, is_nullable=is_nullable))
     return found
 
 

@@ -213,7 +213,7 @@ def _number(word: str, text: str, find: FindOid) -> int:
         found = next(
             (system_number(schema, each) for schema, each in shapes() if each == name.lower() and schema == "pg_catalog"), None
         )
-        found = find(name) if found is None else found
+        found = find(text) if found is None else found
         if found is None:
             raise SqlError(UNDEFINED_TABLE, f'relation "{text}" does not exist')
         return found

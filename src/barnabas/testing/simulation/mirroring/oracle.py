@@ -6,7 +6,8 @@ the source. If the source loses the end of its log (all its machines lost power)
 Rules (breaking one is a Violation)
   1. A committed batch of a source is replaced by another one only after a loss of power everywhere.
   2. All committed batches of a copy are of one timeline of its source, at the same offsets. Nothing is missing in between, unless the
-     source has deleted it.
+     source has deleted it. One case is excused: the source has lost its end, and then removed by compaction what it wrote in the place
+     of the copy's last batch. A broker that begins to lead the copy then cannot know that the source has another history.
   3. Only a promoted topic has batches of its own: first markers that abort transactions, then those of producers whose ids no copied
      batch has.
   4. A partition that was told to be ready has everything below the end that was told.
@@ -77,6 +78,9 @@ class Partition(Struct):
     told: int = -1  # the end that a status told to be ready
     own: int = -1  # offset of the first batch that is no copy
     producer_ids: set[int] = field(default_factory=set)  # of batches in the source
+    hidden: set[int] = field(
+        default_factory=set
+    )  # offsets at which the copy changed to another timeline that it could not tell apart
 
 
 class Oracle:
@@ -89,6 +93,7 @@ class Oracle:
     def __init__(self, compacted: dict[TopicPartition, bool]) -> None:
         self.partitions = {key: Partition(is_compacted) for key, is_compacted in compacted.items()}
         self._seen: dict[Term, int] = {}
+        self._sources: dict[TopicPartition, tuple[Node, OnlinePartition]] = {}  # the leaders of the source
         self._alive: dict[Term, list[Timeline]] = {}
         self.copied = 0  # batches that were looked at in copies
 
@@ -102,6 +107,7 @@ class Oracle:
     def look_at_source(self, node: Node) -> None:
         for key, replica, term in self._led(node):
             known = self.partitions[key]
+            self._sources[key] = node, replica
             known.source_start = max(known.source_start, replica.log.log_start_offset)
             mark = replica.high_watermark
             position = self._seen.get(term, 0)
@@ -145,6 +151,8 @@ class Oracle:
         log = replica.log
         due = max(position, log.log_start_offset)
         is_copy = log.config.is_mirrored and log.config.mirror_state == "mirroring"
+        if log.log_start_offset >= position:  # nothing is left of what was looked at
+            self._alive[term] = list(known.timelines)
         alive = self._alive.setdefault(term, list(known.timelines))
         for timeline in known.timelines:
             if timeline not in alive and timeline.parent in alive and timeline.left_at >= due:
@@ -152,7 +160,10 @@ class Oracle:
         for header in _batches(replica, due, mark):
             at, identity = header.base_offset, _identity(header, compacted=known.compacted)
             self.copied += 1
-            fitting = [each for each in alive if each.has(at, identity)] if known.own < 0 or at < known.own else []
+            may_be_copied = known.own < 0 or at < known.own
+            fitting = [each for each in alive if each.has(at, identity)] if may_be_copied else []
+            if not fitting and may_be_copied:
+                fitting = self._hidden_by_compaction(key, known, due, at, identity)
             if fitting:
                 if at > due and not known.compacted:
                     self._check_gap(key, known, fitting, due, at)
@@ -163,6 +174,23 @@ class Oracle:
             else:
                 self._check_own(key, known, replica, header)
             due = header.next_offset
+
+    def _hidden_by_compaction(
+        self, key: TopicPartition, known: Partition, due: int, at: int, identity: Identity
+    ) -> list[Timeline]:
+        """The timelines that the copy may change to at `due`, because the source has no batch any more that shows the difference."""
+        if known.compacted and known.may_fork and due not in known.hidden and self._is_hidden(key, due):
+            known.hidden.add(due)
+        return [each for each in known.timelines if each.has(at, identity)] if due in known.hidden else []
+
+    def _is_hidden(self, key: TopicPartition, due: int) -> bool:
+        node, source = self._sources.get(key, (None, None))
+        if node is None or source is None or source.closed or node.process is None or node.process.files.dead:
+            return False
+        if not source.log.log_start_offset <= due - 1 < source.log.log_end_offset:
+            return False
+        found = next(_batches(source, due - 1, source.log.log_end_offset), None)
+        return found is None or found.base_offset >= due
 
     def _check_gap(self, key: TopicPartition, known: Partition, fitting: list[Timeline], due: int, at: int) -> None:
         start = max(due, known.source_start)

@@ -93,11 +93,13 @@ class MirrorSimulation(ClusterSimulation):
         self._promote_all()
         self._rest_target()
         self._examine_target()
+        self._rest()
+        self._rest_target()  # leaders may have moved to the preferred replicas in the meantime
         for nodes in (self.nodes, self.target.nodes):
             compare_replicas(nodes)
-            for node in nodes:
-                self._finish(node.stop())
-                self.gone(node)
+        for node in (*self.nodes, *self.target.nodes):
+            self._finish(node.stop())
+            self.gone(node)
         self.counts["copied"], self.counts["stopped"] = self.oracle.copied, len(self.stopped)
 
     async def _befall(self) -> None:
