@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-# What the broker reads as a frame size, when a peer speaks another protocol.
+# A peer that speaks another protocol sends these as the size of a frame.
 TLS_HANDSHAKE_HEAD = 0x1603  # the first two bytes of a TLS handshake
 # The first four bytes of an HTTP request, or of an answer.
 HTTP_HEADS = frozenset({b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"CONN", b"HTTP"})

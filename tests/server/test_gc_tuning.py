@@ -19,7 +19,7 @@ class Thing:
 
 @pytest.fixture(autouse=True)
 def unfrozen() -> Iterator[None]:
-    """What a test had frozen is visited again; modules and tests, which `conftest.py` keeps from the garbage collector, are not."""
+    """The garbage collector visits the objects of a test again, but not modules and tests; see `conftest.py`."""
     yield
     gc.unfreeze()
     gc.collect()
