@@ -1,4 +1,4 @@
-"""What the measured connectors read and write beside topics: databases, folders, a store of objects, an HTTP server."""
+"""The other side of the measured connectors, beside topics: databases, folders, a store of objects, an HTTP server."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Connected:
         assert producer.flush(WITHIN_S) == 0
 
     def numbers(self) -> list[list[int]]:
-        """What each connector has brought; nothing while a table is missing."""
+        """The numbers that each connector has brought; nothing while a table is missing."""
         has_copy = self.mariadb.query("SHOW TABLES FROM shop LIKE 'numbers'")
         return [
             [each["after"]["id"] for each in self.values("p.public.t")],

@@ -24,7 +24,7 @@ PAIRS = list(zip(cases(), map(json.loads, TRANSFORMED.read_text().splitlines()),
 
 
 def transformed(case: Case) -> dict[str, Any]:
-    """What ours makes of a case, in the form of the recorded answers."""
+    """The result of our transforms for a case, in the form of the recorded answers."""
     converters = {
         name: JsonConverter({"schemas.enable": str(case["schemas"]).lower()}, is_key=name == "key") for name in ("key", "value")
     }

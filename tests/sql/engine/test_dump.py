@@ -1,4 +1,4 @@
-"""What `pg_dump` writes makes the same tables here: keys and constraints come after the rows, and sequences lie in schemas."""
+"""The output of `pg_dump` makes the same tables here: keys and constraints come after the rows, and sequences lie in schemas."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Changes of the source beside records, which follow: settings of a topic, ACLs, quotas, schemas, offsets of a group without members. A topic
-loses its records by their age."""
+"""Changes of the source beside records, which follow: settings of a topic, ACLs, quotas, schemas, offsets of a group without members.
+A topic loses its records by their age."""
 
 from __future__ import annotations
 

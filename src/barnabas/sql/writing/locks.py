@@ -5,7 +5,8 @@ constraint. A session that would take many names of a topic takes the whole topi
 
 Rules
   1. A name has one holder, until the holder has written and releases it.
-  2. `Holder.take` tells whether a name was released with a change since `Holder.look`. What the caller read meanwhile may be older.
+  2. `Holder.take` tells whether a name was released with a change since `Holder.look`. Rows that the caller read
+     meanwhile may be older.
   3. Sessions that wait for each other are found at once: the last one gets an error.
   4. The locks are of one engine. Another server and other programs that write to the topic do not see them.
 """
@@ -84,7 +85,7 @@ class RowLocks:
 
 
 class _Topic:
-    """Who holds names of one topic."""
+    """The holders of names of one topic."""
 
     def __init__(self) -> None:
         self.counts: dict[Holder, int] = {}
