@@ -147,7 +147,7 @@ def _in_iceberg(stores: Stores, topic: str) -> int:
     try:
         return int(catalog.load_table(f"web.{topic.replace('-', '_')}").scan().count())
     finally:
-        catalog.engine.dispose()  # type: ignore[attr-defined]
+        catalog.engine.dispose()  # type: ignore[attr-defined]  # the SQL catalog has it
 
 
 def _delta_config(stores: Stores, _: str) -> Config:

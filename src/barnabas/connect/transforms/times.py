@@ -170,4 +170,4 @@ def _parsed(text: str, reading: str) -> datetime.datetime:
         rest = str(error).removeprefix("unconverted data remains: ")
         if rest == str(error) or not text.endswith(rest):
             raise
-        return datetime.datetime.strptime(text.removesuffix(rest), reading)  # noqa: DTZ007
+        return datetime.datetime.strptime(text.removesuffix(rest), reading)  # noqa: DTZ007 - as above
