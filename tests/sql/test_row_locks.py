@@ -68,6 +68,15 @@ def test_few_releases_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not take(second, b"other")
 
 
+def test_the_ends_of_few_topics_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SQL_LOCKED_TOPICS", 2)
+    locks = RowLocks()
+    for name in ("a", "b", "a", "c"):
+        locks.wrote((name, "id"), {0: 7, 1: 9})
+    locks.wrote(("a", "id"), {0: 8, 1: 5})
+    assert [locks.ends((name, "id")) for name in ("a", "b", "c")] == [{0: 8, 1: 9}, {}, {0: 7, 1: 9}]
+
+
 def test_many_names_are_the_whole_topic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_SQL_ROW_LOCKS", 2)
     locks = RowLocks()
