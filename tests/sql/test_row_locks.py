@@ -124,14 +124,6 @@ def test_a_circle_is_found(threads: ThreadPoolExecutor) -> None:
     assert (locks.owners, locks.topics, locks.waiting) == ({}, {}, 0)
 
 
-def test_the_last_writes_of_few_topics_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_SQL_LOCKED_TOPICS", 2)
-    locks = RowLocks()
-    for name in ("a", "b", "c"):
-        locks.wrote((name, ""), {0: 1})
-    assert [locks.ends((name, "")) for name in ("a", "b", "c")] == [{}, {0: 1}, {0: 1}]
-
-
 def test_offsets_are_those_of_the_topic() -> None:
     locks = RowLocks()
     locks.wrote(("t", "1"), {0: 5, 1: 2})
