@@ -36,7 +36,7 @@ def task(folder: Path, plugin: str) -> TaskProcess:
 
 def test_a_task_that_cannot_start_says_why(tmp_path: Path) -> None:
     made = task(tmp_path, "no.such.Class")
-    with pytest.raises(TaskFailed, match=r"^no plug-in has the name no\.such\.Class$"):
+    with pytest.raises(TaskFailed, match=r"^Class no\.such\.Class could not be found\.$"):
         made.start()
     made.stop()
     assert "event=job-not-started" in (tmp_path / "jobs" / "connect-c-0" / "log").read_text()

@@ -227,7 +227,6 @@ def test_definitions_that_are_refused(ask: Asking, text: str, state: str) -> Non
     ("create user ann", "CREATE USER", "barnabas user add"),
     ("create role ann", "CREATE ROLE", "barnabas acl"),
     ("alter table worded alter column a type text", "cannot become text", "wider"),
-    ("alter table worded add constraint k primary key (a)", "primary key", "CREATE TABLE"),
     ("alter table worded set (fillfactor = 5), add exclude using gist (a with =)", "ALTER TABLE", "ADD"),
     ("alter table worded drop column a", "the only column", "DROP TABLE"),
 ])  # fmt: skip

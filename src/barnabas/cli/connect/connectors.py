@@ -62,9 +62,9 @@ def _first_line(part: dict[str, Any]) -> str:
 @rest_options
 @output_option
 def status(rest: Rest, output: Output, names: tuple[str, ...]) -> None:
-    """Show what connectors and their tasks do: those of all connectors, or of some.
+    """Show what connectors and their tasks do.
 
-    An error comes with its first line, with --json whole.
+    Without a name it shows all connectors. An error comes with its first line, with --json whole.
     """
     if names:
         found = [rest.get("connectors", name, "status") for name in names]
