@@ -24,7 +24,7 @@ from bench.connect.stores import Stores, psql
 from bench.connect.systems import ApacheIceberg, DebeziumJdbc, Ours, Worker
 from bench.front import parser_of, tell
 from bench.peers.peer import PeerUnavailable
-from bench.peers.process import cpu_of, forget_peak, peak_mb
+from bench.peers.process import cpu_by_pid, cpu_since, forget_peak, peak_mb
 from bench.servers import Barnabas
 from bench.storage.result import Result, measured
 from bench.wire import BadAnswer
@@ -176,10 +176,10 @@ class _Measurement:
 
     def _timed(self, is_done: Callable[[], bool]) -> Figures:
         forget_peak(self._worker.pids)
-        cpu, began = cpu_of(self._worker.pids), time.perf_counter()
+        cpu, began = cpu_by_pid(self._worker.pids), time.perf_counter()
         self._wait(is_done)
         took_s = time.perf_counter() - began
-        used_s = cpu_of(self._worker.pids) - cpu
+        used_s = cpu_since(cpu, self._worker.pids)
         return Figures(self.count / took_s, used_s / self.count * 1_000_000, peak_mb(self._worker.pids))
 
     def _committed(self) -> int:

@@ -108,6 +108,16 @@ def cpu_of(pids: Sequence[int]) -> float:
     return sum(_cpu_or_nothing(pid) for pid in pids)
 
 
+def cpu_by_pid(pids: Sequence[int]) -> dict[int, float]:
+    """User and system time of each process in seconds so far, for `cpu_since`."""
+    return {pid: _cpu_or_nothing(pid) for pid in pids}
+
+
+def cpu_since(before: Mapping[int, float], pids: Sequence[int]) -> float:
+    """User and system time in seconds since `before`: of processes that began later too. Those that have ended do not count."""
+    return sum(used - before.get(pid, 0.0) for pid, used in cpu_by_pid(pids).items() if used)
+
+
 def _cpu_or_nothing(pid: int) -> float:
     try:
         return cpu_seconds(pid)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from bench.peers.peer import PeerUnavailable
-from bench.peers.process import Process, cpu_of, disk_bytes, family, forget_peak, peak_mb, resident_mb
+from bench.peers.process import Process, cpu_by_pid, cpu_of, cpu_since, disk_bytes, family, forget_peak, peak_mb, resident_mb
 
 WAITS = [sys.executable, "-c", "import signal; signal.pause()"]
 
@@ -58,3 +58,18 @@ def test_a_process_that_has_ended_takes_nothing() -> None:
     process.stop()
     forget_peak([pid])
     assert (cpu_of([pid]), peak_mb([pid]), resident_mb([pid])) == (0.0, 0.0, 0.0)
+
+
+def test_processor_time_of_processes_that_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = {1: 5.0, 2: 7.0}
+
+    def seconds(pid: int) -> float:
+        if pid not in used:
+            raise FileNotFoundError
+        return used[pid]
+
+    monkeypatch.setattr("bench.peers.process.cpu_seconds", seconds)
+    before = cpu_by_pid([1, 2])
+    used |= {1: 6.0, 3: 2.0}
+    del used[2]
+    assert cpu_since(before, [1, 2, 3]) == 3
