@@ -91,7 +91,7 @@ SETS = {
     ),
     f"iceberg-{ICEBERG_VERSION}": (
         *(f"connect-runtime:{TESTS_VERSION}", f"connect-json:{TESTS_VERSION}"),
-        f"org.apache.iceberg/iceberg-kafka-connect:{ICEBERG_VERSION}",
+        *(f"org.apache.iceberg/iceberg-{name}:{ICEBERG_VERSION}" for name in ("kafka-connect", "parquet")),
         *("org.apache.hadoop/hadoop-client-api:3.4.1", "org.apache.hadoop/hadoop-client-runtime:3.4.1"),
     ),
     f"debezium-{DEBEZIUM_FOR_MARIADB}": (
