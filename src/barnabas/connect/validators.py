@@ -187,7 +187,7 @@ class Regex(NamedTuple):
     def __call__(self, name: str, value: Any) -> None:
         try:
             java_pattern(value)
-        except (re.error, TypeError, OverflowError, RecursionError) as error:
+        except (re.error, TypeError) as error:
             raise invalid(name, value, f"Invalid regex: {error}") from None
 
     def __str__(self) -> str:
