@@ -218,3 +218,15 @@ class Checked(NamedTuple):
 
     def __str__(self) -> str:
         return self.says
+
+
+class Refused(NamedTuple):
+    """No value at all, for a reason."""
+
+    reason: str
+
+    def __call__(self, name: str, value: Any) -> None:
+        raise invalid(name, value, self.reason)
+
+    def __str__(self) -> str:
+        return "none"
