@@ -321,5 +321,5 @@ class SetSchemaMetadata(FieldTransform):
 
     def metadata(self, records: pa.Table) -> Metadata:
         before = super().metadata(records) or {}
-        kept = {VERSION: before[VERSION]} if VERSION in before and len(self._set) and self._set.get(VERSION) == b"" else {}
+        kept = {VERSION: before[VERSION]} if VERSION in before and self._set[VERSION] == b"" else {}
         return {**before, **self._set, **kept}
