@@ -368,6 +368,21 @@ def test_a_group_that_there_is_not_is_refused(replacement: str, reason: str) -> 
             applied("RegexRouter", {"regex": pattern, "replacement": "x"})
 
 
+@pytest.mark.parametrize(
+    ("name", "config", "kind"),
+    [
+        ("Cast$Value", {"spec": "a:string"}, pa.timestamp("ms", "UTC")),
+        ("HeaderFrom$Value", {"fields": "a", "headers": "h", "operation": "copy"}, pa.timestamp("ms", "UTC")),
+        ("io.confluent.connect.transforms.MessageTimestampRouter", {"message.timestamp.keys": "a"}, pa.int64()),
+        ("io.confluent.connect.transforms.MessageTimestampRouter", {"message.timestamp.keys": "a"}, pa.timestamp("ms", "UTC")),
+    ],
+)
+def test_a_time_that_python_lacks_is_an_error_of_the_record(name: str, config: dict[str, str], kind: Any) -> None:
+    value = pa.array([{"a": 2**62}]).cast(pa.struct([("a", kind)]))
+    with pytest.raises(ConnectError, match="cannot change a value"):
+        applied(name, config, records([None], value=value, headers=pa.array([[]], HEADERS)))
+
+
 def test_records_of_two_schemas_become_one_table() -> None:
     required = pa.struct([pa.field("a", pa.int64(), nullable=False)])
     one, other = (pa.table({"value": pa.array([row], kind)}) for row, kind in (({"a": 1}, required), ({"b": "x"}, None)))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from barnabas.connect.converters.header_converters import HEADERS
+from barnabas.connect.converters.unions import joined
 from barnabas.connect.errors import ConnectError, RetriableError
 
 if TYPE_CHECKING:
@@ -166,4 +167,4 @@ def each_or_all(
             failures.append(Failure(one.column(ROW)[0].as_py(), stage, what, str(error)))
     if not good:
         return records.slice(0, 0), failures
-    return pa.concat_tables(good, promote_options="permissive").combine_chunks(), failures
+    return joined(good).combine_chunks(), failures

@@ -12,6 +12,7 @@ from barnabas.connect.catalog import Kind, UnknownPlugin, find
 from barnabas.connect.config_types import ConfigError
 from barnabas.connect.converters.header_converters import SIMPLE, HeaderConverter
 from barnabas.connect.converters.unions import joined
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.transforms.interface import Predicate, Transform
 
 NAMES = ("transforms", "predicates")
@@ -55,7 +56,10 @@ class Chain:
         for step in self._steps:
             if not records.num_rows:
                 break
-            records = _applied(step, records.combine_chunks())
+            try:
+                records = _applied(step, records.combine_chunks())
+            except (OverflowError, pa.ArrowException) as error:  # such as a time beyond the years that Python has
+                raise ConnectError(f"{type(step.transform).__name__} cannot change a value: {error}") from error
         return records
 
 
