@@ -224,8 +224,11 @@ class Database:
     # Rows
 
     def values(self, rows: pa.Table) -> Rows:
-        """Rows as the library takes them."""
-        return list(zip(*(self.column_values(each) for each in rows.columns), strict=True))
+        """Rows as the library takes them. Raises RowsRefused for a time beyond the year 9999, which Python lacks."""
+        try:
+            return list(zip(*(self.column_values(each) for each in rows.columns), strict=True))
+        except OverflowError as error:
+            raise RowsRefused(f"{self.address} cannot get a value: {error}") from error
 
     def column_values(self, column: Any) -> list[Any]:
         """The values of a column as the library takes them."""
