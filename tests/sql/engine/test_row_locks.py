@@ -74,6 +74,30 @@ def test_no_change_is_lost(engine: SqlEngine, ask: Asking, threads: ThreadPoolEx
     assert ask.rows("select n from counts where id = 1") == [(SESSIONS * TIMES,)]
 
 
+def test_transfers_keep_the_sum(engine: SqlEngine, ask: Asking, threads: ThreadPoolExecutor) -> None:
+    """Sessions that would wait for each other begin again, as programs do."""
+
+    def transfer(number: int) -> None:
+        own, done = asking(engine), 0
+        while done < TIMES:
+            source, target = (1, 2) if (number + done) % 2 else (2, 1)
+            own("begin")
+            try:
+                own(f"update counts set n = n - {number + 1} where id = {source}")
+                own(f"update counts set n = n + {number + 1} where id = {target}")
+            except SqlError as error:
+                own("rollback")
+                if error.sqlstate != "40P01":
+                    raise
+            else:
+                done += own.tag("commit") == "COMMIT"
+        own.session.close()
+
+    for each in [threads.submit(transfer, number) for number in range(SESSIONS)]:
+        each.result()
+    assert ask.rows("select sum(n) from counts") == [(0,)]
+
+
 def test_a_second_row_with_the_key_waits_for_the_first(ask: Asking, other: Asking, waiting: Waiting) -> None:
     ask("begin")
     ask("insert into counts values (3, 0, 'c')")
