@@ -8,6 +8,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
+from barnabas.config.mirror_settings import PROMOTING
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.partition_copy import PartitionCopy, SourceAnswer, Step
@@ -69,7 +70,6 @@ class Pair:
         truncator = self.target.log.truncator
         truncator.start_written(truncator.start_mark)
         assert self.copy.wants_records or not self.copy.is_drained
-        self.copy.is_asked()
         asked = self.copy.position
         step = self.copy.receive(asked, self.answer(asked, max_bytes), NOW_MS)
         if step is Step.TAKE:
@@ -120,7 +120,14 @@ class Pair:
         except KafkaError as error:
             return SourceAnswer(error.code, -1, -1, b"")
         data = b"" if region is None else log.files.pread(region.fileno, region.size, region.position)
-        return SourceAnswer(ErrorCode.NONE, self.source.high_watermark, log.log_start_offset, data, has_diverged)
+        return SourceAnswer(
+            ErrorCode.NONE,
+            self.source.high_watermark,
+            log.log_start_offset,
+            data,
+            has_diverged,
+            is_since_promotion=self.copy.state == PROMOTING,
+        )
 
     def rounds(self, most: int = 20) -> None:
         """Fetch until the copy has everything."""

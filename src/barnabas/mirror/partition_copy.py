@@ -39,6 +39,8 @@ class SourceAnswer(NamedTuple):
 
     Args:
         is_limited: other partitions have records in the answer. So it may have left no room for those of this one.
+        is_since_promotion: it was asked for while the topic's state was `promoting`. Two fetchers may ask at a time, when another broker
+            of the source begins to lead: so the copy cannot know it.
     """
 
     error: ErrorCode
@@ -47,6 +49,7 @@ class SourceAnswer(NamedTuple):
     records: Buffer
     has_diverged: bool = False
     is_limited: bool = False
+    is_since_promotion: bool = False
 
 
 class Step(Enum):
@@ -80,7 +83,7 @@ class PartitionCopy:
         self.is_source_deleted = False  # the source has no such topic; the copy goes on if it is there again with the same id
         self.caught_up_ms = now_ms
         self._is_compared = False
-        self._is_asked_since_promotion = self._is_answered_since_promotion = False
+        self._is_answered_since_promotion = False
         self._heard_ms = NEVER_MS  # the time of the last answer about records
         self._copied_end = UNKNOWN  # the end before the markers of a promotion
         self._is_ended = False  # open transactions were ended
@@ -133,10 +136,6 @@ class PartitionCopy:
             return False
         return True
 
-    def is_asked(self) -> None:
-        """A request for the records at `position` is sent now; `receive` takes its answer."""
-        self._is_asked_since_promotion = self.state == PROMOTING
-
     def _notice_state(self) -> None:
         """If the state of the topic has changed, begin a failback, or follow the source after it."""
         if self.state == self._state:
@@ -174,7 +173,7 @@ class PartitionCopy:
             return self._look_for_common_point(asked, answer.records)
         if self._must_compare:
             return self._compare(answer.records)
-        self._is_answered_since_promotion = self._is_asked_since_promotion
+        self._is_answered_since_promotion = answer.is_since_promotion
         self._heard_ms = now_ms
         if not len(answer.records):
             return self._receive_nothing(now_ms)

@@ -133,7 +133,7 @@ class FollowerPartition(OnlineReplica):
         )
 
     def diverging_epoch(self, last_fetched_epoch: int, fetch_offset: int) -> None:
-        """As `LeaderPartition.diverging_epoch`, but raises NOT_LEADER_OR_FOLLOWER if the logs differ: only the leader knows which is right."""
+        """As `LeaderPartition.diverging_epoch`; raises NOT_LEADER_OR_FOLLOWER if the logs differ: only the leader knows which is right."""
         if last_fetched_epoch < 0:
             return
         epoch, end_offset = self.log.reader.end_offset_for_epoch(last_fetched_epoch)

@@ -23,7 +23,7 @@ from barnabas.client.errors import ClientError
 from barnabas.client.operations import LAST_VERSION_WITH_NAMES
 from barnabas.client.plans import Call
 from barnabas.client.streamed_fetch import FIRST_VERSION, FetchStream
-from barnabas.config.mirror_settings import MIRRORING
+from barnabas.config.mirror_settings import MIRRORING, PROMOTING
 from barnabas.error_codes import code_name
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.mirror.divergence import NO_EPOCH
@@ -36,7 +36,7 @@ from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOf
 from barnabas.server.mirroring.answer_receiver import NO_RECORDS, AnswerReceiver
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from uuid import UUID
 
     from barnabas.client.asynchronous import AsyncClient
@@ -207,15 +207,16 @@ class SourceFetcher:
             return
         request, named = session.next_request()
         request.min_bytes, request.max_bytes = 1, limit.most(self._answer_bytes)
-        is_behind, special = False, []
+        is_behind, special, promoting = False, [], set()
         for key in session:
             copy = self._copies[key][0]
             is_behind = is_behind or copy.is_behind
             if copy.state != MIRRORING:
                 special.append(key)
-                copy.is_asked()
+                if copy.state == PROMOTING:
+                    promoting.add(key)
         request.max_wait_ms = int(REST_S * 1000) if self._resting or special else MAX_WAIT_MS
-        receiver = AnswerReceiver(services, session, self._copies)
+        receiver = AnswerReceiver(services, session, self._copies, promoting)
         call = Call(request, self._leader, None if session.uses_ids else LAST_VERSION_WITH_NAMES, FIRST_VERSION)
         stream = FetchStream(receiver)
         began_s = self._now_s()
@@ -230,23 +231,24 @@ class SourceFetcher:
             await self._refused(ErrorCode(stream.error_code))
             return
         session.receive(stream.session_id)
-        await self._after_answer(receiver, (*named, *special))
+        await self._after_answer(receiver, (*named, *special), promoting)
         if receiver.failure is not None:
             raise receiver.failure
         if stream.throttle_ms > 0:
             await self._pause(stream.throttle_ms / 1000, Part.LIMIT)
 
-    async def _after_answer(self, receiver: AnswerReceiver, expected: Sequence[Key]) -> None:
+    async def _after_answer(self, receiver: AnswerReceiver, expected: Sequence[Key], promoting: Collection[Key]) -> None:
         """Do the next step of each partition.
 
         Args:
             expected: partitions that must learn of the answer, also if it leaves them out.
+            promoting: see `AnswerReceiver`.
         """
         steps = receiver.steps
         if receiver.failure is None:
             for key in expected:
                 if key not in steps and key in self._copies:
-                    steps[key] = self._nothing_new(self._copies[key][0], is_limited=receiver.size > 0)
+                    steps[key] = self._nothing_new(key, is_limited=receiver.size > 0, is_since_promotion=key in promoting)
         now_ms = self._services.clock.now_ms()
         for key in self._session:
             if key not in steps:
@@ -265,9 +267,17 @@ class SourceFetcher:
         self._link.look_again()
         await self._pause(REST_S, Part.ERROR)
 
-    def _nothing_new(self, copy: PartitionCopy, *, is_limited: bool) -> Step:
+    def _nothing_new(self, key: Key, *, is_limited: bool, is_since_promotion: bool) -> Step:
         """An answer of a session leaves out a partition without news."""
-        answer = SourceAnswer(ErrorCode.NONE, copy.source_end, copy.source_start, NO_RECORDS, is_limited=is_limited)
+        copy = self._copies[key][0]
+        answer = SourceAnswer(
+            ErrorCode.NONE,
+            copy.source_end,
+            copy.source_start,
+            NO_RECORDS,
+            is_limited=is_limited,
+            is_since_promotion=is_since_promotion,
+        )
         return copy.receive(copy.position, answer, self._services.clock.now_ms())
 
     async def _follow(self, key: Key, step: Step) -> None:
