@@ -8,7 +8,6 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from barnabas.config.mirror_settings import PROMOTING
 from barnabas.config.topic import TopicConfig
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.partition_copy import PartitionCopy, SourceAnswer, Step
@@ -79,6 +78,8 @@ class Pair:
             step = self.copy.receive_range(self.source.log.log_start_offset, self.source.high_watermark)
         if step is Step.CUT:
             self.cut()
+        if self.copy.must_ask_end and self.source.knows_end:
+            self.copy.receive_end(self.source.high_watermark)
         return step
 
     def cut(self) -> int:
@@ -120,14 +121,7 @@ class Pair:
         except KafkaError as error:
             return SourceAnswer(error.code, -1, -1, b"")
         data = b"" if region is None else log.files.pread(region.fileno, region.size, region.position)
-        return SourceAnswer(
-            ErrorCode.NONE,
-            self.source.high_watermark,
-            log.log_start_offset,
-            data,
-            has_diverged,
-            is_since_promotion=self.copy.state == PROMOTING,
-        )
+        return SourceAnswer(ErrorCode.NONE, self.source.high_watermark, log.log_start_offset, data, has_diverged)
 
     def rounds(self, most: int = 20) -> None:
         """Fetch until the copy has everything."""

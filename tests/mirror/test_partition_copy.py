@@ -269,17 +269,23 @@ def test_a_promoted_copy_takes_the_rest_and_aborts_open_transactions(pair: Pair)
     assert not pair.copy.wants_records
 
 
-def test_an_answer_to_an_earlier_request_does_not_end_a_promotion(pair: Pair) -> None:
-    """The earlier leader of the source was asked before the promotion, and answers while the next leader is asked too."""
+def test_a_promotion_ends_at_the_end_that_the_source_tells_after_its_begin(pair: Pair) -> None:
+    """An answer to a fetch may be late, or tell an older high watermark: that of a broker that has just begun to lead."""
     pair.write(b"a")
     asked, late = pair.copy.position, pair.answer(0)
     pair.write(b"b")
     pair.set_state("promoting")
+    assert pair.copy.wants_records
     assert pair.copy.receive(asked, late, NOW_MS) is Step.TAKE
     for _ in pair.copy.take(memoryview(bytearray(late.records)), NOW_MS):
         pass
     assert pair.copy.source_end == pair.target.log.log_end_offset == 1
-    assert not pair.copy.is_at_source_end
+    assert (pair.copy.must_ask_end, pair.copy.is_at_source_end) == (True, False)
+    pair.copy.receive_end(2)
+    assert pair.copy.receive(1, pair.answer(1)._replace(records=b"", high_watermark=1), NOW_MS) is Step.FETCH
+    assert (pair.copy.must_ask_end, pair.copy.is_at_source_end) == (False, False)
+    assert pair.copy.end_transactions(NOW_MS) == 0
+    assert not pair.copy.is_ready
     pair.rounds()
     assert (pair.copy.is_at_source_end, pair.target.log.log_end_offset) == (True, 2)
 

@@ -14,7 +14,7 @@ from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.mirror.partition_copy import PartitionCopy, SourceAnswer, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from barnabas.mirror.source_session import Key, SourceSession
     from barnabas.server.services import Services
@@ -28,20 +28,12 @@ class AnswerReceiver:
 
     Args:
         copies: by topic of the source and partition.
-        promoting: of which the topic's state was `promoting` when the request was sent.
     """
 
-    def __init__(
-        self,
-        services: Services,
-        session: SourceSession,
-        copies: Mapping[Key, tuple[PartitionCopy, UUID, int]],
-        promoting: Collection[Key],
-    ) -> None:
+    def __init__(self, services: Services, session: SourceSession, copies: Mapping[Key, tuple[PartitionCopy, UUID, int]]) -> None:
         self._services = services
         self._session = session
         self._copies = copies
-        self._promoting = promoting
         self._key: Key | None = None
         self._copy: PartitionCopy | None = None  # None: the rest of this partition is of no use
         self._asked = 0
@@ -76,9 +68,7 @@ class AnswerReceiver:
             return
         self._key, wanted = found
         self._copy, self._asked = known[0], wanted.offset
-        self._answer = SourceAnswer(
-            ErrorCode(error_code), high_watermark, log_start_offset, NO_RECORDS, is_since_promotion=self._key in self._promoting
-        )
+        self._answer = SourceAnswer(ErrorCode(error_code), high_watermark, log_start_offset, NO_RECORDS)
 
     def records(self, batches: memoryview) -> None:
         self.size += len(batches)
