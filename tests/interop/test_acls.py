@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AdminClient
 from tools.kafka import run_tool
 
 from barnabas.testing import Broker
+from tests.server.mirroring.acls import AUTHORIZED, binding, matching
 
 pytestmark = pytest.mark.interop
 
@@ -29,8 +21,7 @@ SETTINGS = {
     "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
         'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'
     ),
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS",
+    **AUTHORIZED,
 }
 ALICE = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "alice", "sasl.password": "secret"}
 
@@ -121,28 +112,20 @@ def test_clusters_transactional_ids_hosts_and_users(broker: Broker) -> None:
 
 def test_confluent_kafka_makes_lists_and_removes(broker: Broker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
-    binding = AclBinding(
-        ResourceType.TOPIC, "confluent", ResourcePatternType.LITERAL, "User:bob", "*", AclOperation.READ, AclPermissionType.ALLOW
-    )
-    for future in admin.create_acls([binding]).values():
+    made, every = binding("confluent", "User:bob"), matching(principal="User:bob")
+    for future in admin.create_acls([made]).values():
         future.result(WAIT_S)
-    nothing: Any = None  # the types of the client do not allow None
-    every = AclBindingFilter(
-        ResourceType.ANY, nothing, ResourcePatternType.ANY, "User:bob", nothing, AclOperation.ANY, AclPermissionType.ANY
-    )
-    assert admin.describe_acls(every).result(WAIT_S) == [binding]
+    assert admin.describe_acls(every).result(WAIT_S) == [made]
     for future in admin.delete_acls([every]).values():
-        assert future.result(WAIT_S) == [binding]
+        assert future.result(WAIT_S) == [made]
     assert admin.describe_acls(every).result(WAIT_S) == []
 
 
 def test_who_may_not_alter_the_cluster_makes_no_bindings(broker: Broker) -> None:
     admin = AdminClient({**settings(broker)})
-    binding = AclBinding(
-        ResourceType.TOPIC, "mine", ResourcePatternType.LITERAL, "User:alice", "*", AclOperation.ALL, AclPermissionType.ALLOW
-    )
+    mine = binding("mine", operation=AclOperation.ALL)
     with pytest.raises(KafkaException, match="CLUSTER_AUTHORIZATION_FAILED"):
-        next(iter(admin.create_acls([binding]).values())).result(WAIT_S)
+        next(iter(admin.create_acls([mine]).values())).result(WAIT_S)
     consumer = Consumer({**settings(broker), "group.id": "offsets"})
     with pytest.raises(KafkaException):
         consumer.get_watermark_offsets(TopicPartition("mine", 0), timeout=WAIT_S)

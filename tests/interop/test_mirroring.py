@@ -7,18 +7,9 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import (
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
 from tools.kafka import KafkaNode, free_ports, java, run_tool
 
 from barnabas.cli.broker_connections import Brokers
@@ -29,6 +20,7 @@ from barnabas.cli.mirror_source import source_settings
 from barnabas.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.testing import Broker
 from barnabas.testing.certificates import Certificates
+from tests.server.mirroring.acls import AUTHORIZED, acls
 from tests.server.mirroring.clusters import batches, commit, committed, create_link, ends, link, promote, wait_equal
 from tests.waiting import wait_until
 
@@ -187,18 +179,10 @@ def test_acls_and_quotas_of_kafka_are_copied_and_users_are_refused(
         "ssl_truststore_certificates": Path(certificates.ca_file).read_text(),
     }
     choices = {"sync_topic_acls_enabled": "true", "sync_client_quotas_enabled": "true", "sync_users_enabled": "true"}
-    with Broker({"authorizer.class.name": AUTHORIZER, "super.users": "User:ANONYMOUS"}) as target:
+    with Broker(AUTHORIZED) as target:
         ours = target.bootstrap_servers
         create_link(ours, f"127.0.0.1:{node.ports[0]}", topics="guarded", **login, **choices)
-        anybody, admin = cast(str, None), AdminClient({"bootstrap.servers": ours})
-        everything = AclBindingFilter(
-            ResourceType.ANY, anybody, ResourcePatternType.ANY, anybody, anybody, AclOperation.ANY, AclPermissionType.ANY
-        )
-
-        def acls() -> list[tuple[str, str]]:
-            return [(each.name, each.principal) for each in admin.describe_acls(everything).result(30)]
-
-        wait_until(lambda: acls() == [("guarded", "User:carol")], "the ACL was not copied", within_s=60)
+        wait_until(lambda: acls(ours) == {("guarded", "User:carol")}, "the ACL was not copied", within_s=60)
 
         def quotas() -> list[tuple[str | None, float]]:
             with Connection(ours).wire() as wire:

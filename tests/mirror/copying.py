@@ -69,7 +69,6 @@ class Pair:
         truncator = self.target.log.truncator
         truncator.start_written(truncator.start_mark)
         assert self.copy.wants_records or not self.copy.is_drained
-        self.copy.is_asked()
         asked = self.copy.position
         step = self.copy.receive(asked, self.answer(asked, max_bytes), NOW_MS)
         if step is Step.TAKE:
@@ -79,6 +78,8 @@ class Pair:
             step = self.copy.receive_range(self.source.log.log_start_offset, self.source.high_watermark)
         if step is Step.CUT:
             self.cut()
+        if self.copy.must_ask_end and self.source.knows_end:
+            self.copy.receive_end(self.source.high_watermark)
         return step
 
     def cut(self) -> int:

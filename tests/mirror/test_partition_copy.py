@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.partition_copy import SourceAnswer, Step
@@ -254,15 +253,11 @@ def test_errors_of_the_source_are_told(pair: Pair) -> None:
     assert pair.copy.status(NOW_MS).reason == ""
 
 
-def promote(pair: Pair, state: str) -> None:
-    pair.target.update_config(replace(pair.target.log.config, mirror_state=state))
-
-
 def test_a_promoted_copy_takes_the_rest_and_aborts_open_transactions(pair: Pair) -> None:
     pair.write(b"a", producer_id=9, sequence=0, transactional=True)
     pair.rounds()
     pair.write(b"b", producer_id=9, sequence=1, transactional=True)
-    promote(pair, "promoting")
+    pair.set_state("promoting")
     assert pair.copy.end_transactions(NOW_MS) == 0  # it does not have everything yet
     pair.rounds()
     assert pair.copy.end_transactions(NOW_MS) == 1
@@ -274,11 +269,32 @@ def test_a_promoted_copy_takes_the_rest_and_aborts_open_transactions(pair: Pair)
     assert not pair.copy.wants_records
 
 
+def test_a_promotion_ends_at_the_end_that_the_source_tells_after_its_begin(pair: Pair) -> None:
+    """An answer to a fetch may be late, or tell an older high watermark: that of a broker that has just begun to lead."""
+    pair.write(b"a")
+    asked, late = pair.copy.position, pair.answer(0)
+    pair.write(b"b")
+    pair.set_state("promoting")
+    assert pair.copy.wants_records
+    assert pair.copy.receive(asked, late, NOW_MS) is Step.TAKE
+    for _ in pair.copy.take(memoryview(bytearray(late.records)), NOW_MS):
+        pass
+    assert pair.copy.source_end == pair.target.log.log_end_offset == 1
+    assert (pair.copy.must_ask_end, pair.copy.is_at_source_end) == (True, False)
+    pair.copy.receive_end(2)
+    assert pair.copy.receive(1, pair.answer(1)._replace(records=b"", high_watermark=1), NOW_MS) is Step.FETCH
+    assert (pair.copy.must_ask_end, pair.copy.is_at_source_end) == (False, False)
+    assert pair.copy.end_transactions(NOW_MS) == 0
+    assert not pair.copy.is_ready
+    pair.rounds()
+    assert (pair.copy.is_at_source_end, pair.target.log.log_end_offset) == (True, 2)
+
+
 def test_a_copy_that_is_promoted_now_does_not_wait_for_its_source(pair: Pair) -> None:
     pair.write(b"a")
     pair.write(b"b", producer_id=9, sequence=0, transactional=True)
     pair.round(max_bytes=1)
-    promote(pair, "promoting-now")
+    pair.set_state("promoting-now")
     assert not pair.copy.wants_records
     pair.copy.end_transactions(NOW_MS)
     assert pair.copy.is_ready

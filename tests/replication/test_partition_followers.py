@@ -358,6 +358,21 @@ def test_who_follows_sends_readers_to_the_leader_that_are_past_the_end_of_its_lo
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+@pytest.mark.parametrize(
+    ("epoch", "offset"), [(EPOCH - 1, 1), (EPOCH, 2), (EPOCH + 1, 1)], ids=["lost epoch", "past the end", "unknown epoch"]
+)
+def test_who_follows_sends_readers_of_another_history_to_the_leader(tmp_path: Path, epoch: int, offset: int) -> None:
+    partition = open_partition(tmp_path)
+    partition.lead(State(replicas=(1,), isr=(1,)), FakeCluster(), 0)
+    partition.append_as_leader(batch(b"a"), NOW_MS)
+    followed = FollowerPartition(partition.log, State(leader=2), flushes=None, high_watermark=1)
+    for same, at in ((EPOCH, 1), (-1, 2)):  # a reader of the same history, and one that tells nothing
+        followed.diverging_epoch(same, at)
+    with pytest.raises(KafkaError) as refused:
+        followed.diverging_epoch(epoch, offset)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 def test_retention_leaves_what_is_not_committed(tmp_path: Path, cluster: FakeCluster) -> None:
     config = TopicConfig(segment_bytes=1024, retention_ms=1)
     partition = open_partition(tmp_path)

@@ -80,7 +80,7 @@ class PartitionCopy:
         self.is_source_deleted = False  # the source has no such topic; the copy goes on if it is there again with the same id
         self.caught_up_ms = now_ms
         self._is_compared = False
-        self._is_asked_since_promotion = self._is_answered_since_promotion = False
+        self._end_to_reach = UNKNOWN  # of a promotion: the source has told this end since it began
         self._heard_ms = NEVER_MS  # the time of the last answer about records
         self._copied_end = UNKNOWN  # the end before the markers of a promotion
         self._is_ended = False  # open transactions were ended
@@ -133,10 +133,6 @@ class PartitionCopy:
             return False
         return True
 
-    def is_asked(self) -> None:
-        """A request for the records at `position` is sent now; `receive` takes its answer."""
-        self._is_asked_since_promotion = self.state == PROMOTING
-
     def _notice_state(self) -> None:
         """If the state of the topic has changed, begin a failback, or follow the source after it."""
         if self.state == self._state:
@@ -146,7 +142,7 @@ class PartitionCopy:
             self.reason = self._parted = ""
             self.source_epoch = NO_EPOCH
             self.divergence.forget(keep_offset=self.state == TRUNCATING)
-        self._state = self.state
+        self._state, self._end_to_reach = self.state, UNKNOWN
 
     def receive(self, asked: int, answer: SourceAnswer, now_ms: int) -> Step:
         """Apply an answer, except for its records, which `take` appends.
@@ -174,7 +170,6 @@ class PartitionCopy:
             return self._look_for_common_point(asked, answer.records)
         if self._must_compare:
             return self._compare(answer.records)
-        self._is_answered_since_promotion = self._is_asked_since_promotion
         self._heard_ms = now_ms
         if not len(answer.records):
             return self._receive_nothing(now_ms)
@@ -347,8 +342,22 @@ class PartitionCopy:
         return self._is_ended or self.state == PROMOTING_NOW
 
     @property
+    def must_ask_end(self) -> bool:
+        """Whether a promotion has begun, and the source must be asked for its end; `receive_end` takes the answer.
+
+        A fetch does not tell it: a broker that has just begun to lead in the source may answer with an older high watermark. Asked for
+        the end, it refuses until it knows it (KIP-207). The answer to a fetch may also be one to a request from before the promotion.
+        """
+        return self.state == PROMOTING and self._end_to_reach == UNKNOWN
+
+    def receive_end(self, end: int) -> None:
+        """The source ends at `end`, or ended there at some time since the promotion began."""
+        self._end_to_reach = max(self._end_to_reach, end)
+
+    @property
     def is_at_source_end(self) -> bool:
-        return self._is_answered_since_promotion and self.partition.log.log_end_offset >= self.source_end
+        end = self.partition.log.log_end_offset
+        return self._end_to_reach != UNKNOWN and end >= max(self._end_to_reach, self.source_end)
 
     @property
     def is_ready(self) -> bool:

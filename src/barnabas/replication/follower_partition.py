@@ -132,6 +132,14 @@ class FollowerPartition(OnlineReplica):
             offset, max_bytes, minimum_one=minimum_one, isolation_level=isolation_level, is_verified_later=is_verified_later
         )
 
+    def diverging_epoch(self, last_fetched_epoch: int, fetch_offset: int) -> None:
+        """As `LeaderPartition.diverging_epoch`; raises NOT_LEADER_OR_FOLLOWER if the logs differ: only the leader knows which is right."""
+        if last_fetched_epoch < 0:
+            return
+        epoch, end_offset = self.log.reader.end_offset_for_epoch(last_fetched_epoch)
+        if epoch < last_fetched_epoch or end_offset < fetch_offset:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
     def _keep(self, offset: int, size: int) -> None:
         if self.on_ready is not None and self.is_ready:
             self.on_ready()

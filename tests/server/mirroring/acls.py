@@ -1,4 +1,4 @@
-"""ACLs of a cluster, for tests of links."""
+"""ACLs of a cluster, for tests of links and of authorization."""
 
 from __future__ import annotations
 
@@ -24,8 +24,13 @@ def admin(servers: str) -> AdminClient:
     return AdminClient({"bootstrap.servers": servers})
 
 
-def binding(name: str, principal: str = "User:alice", kind: ResourceType = ResourceType.TOPIC) -> AclBinding:
-    return AclBinding(kind, name, ResourcePatternType.LITERAL, principal, "*", AclOperation.READ, AclPermissionType.ALLOW)
+def binding(
+    name: str,
+    principal: str = "User:alice",
+    kind: ResourceType = ResourceType.TOPIC,
+    operation: AclOperation = AclOperation.READ,
+) -> AclBinding:
+    return AclBinding(kind, name, ResourcePatternType.LITERAL, principal, "*", operation, AclPermissionType.ALLOW)
 
 
 def allow(servers: str, *bindings: AclBinding) -> None:
@@ -34,10 +39,11 @@ def allow(servers: str, *bindings: AclBinding) -> None:
         done.result(30)
 
 
-def matching(name: str | None = None) -> AclBindingFilter:
-    some, everyone = cast(str, name), cast(str, None)
+def matching(name: str | None = None, principal: str | None = None) -> AclBindingFilter:
+    """The filter for the ACLs of a resource and a principal; None for any. The types of the client do not allow None."""
+    some, someone, anywhere = cast(str, name), cast(str, principal), cast(str, None)
     return AclBindingFilter(
-        ResourceType.ANY, some, ResourcePatternType.ANY, everyone, everyone, AclOperation.ANY, AclPermissionType.ANY
+        ResourceType.ANY, some, ResourcePatternType.ANY, someone, anywhere, AclOperation.ANY, AclPermissionType.ANY
     )
 
 

@@ -22,8 +22,9 @@ from barnabas.client.results import NewTopic
 from barnabas.testing import Broker
 from tests.spans import until_random_moment
 from tests.torture.spark import plan
-from tests.torture.spark.drive import WAIT_S, Driver, NothingHappens
+from tests.torture.spark.drive import WAIT_S, Driver
 from tests.torture.spark.plan import Sink
+from tests.waiting import wait_until
 
 BROKER = {"transaction.two.phase.commit.enable": True, "transaction.state.log.num.partitions": 4}
 RECORDS_AT_ONCE = 200
@@ -138,11 +139,7 @@ def _kill(kind: Kind, driver: Driver, broker: Broker, rng: random.Random) -> Non
         broker.kill()
         broker.start()
     elif kind is Kind.WORKER:
-        deadline = time.monotonic() + WAIT_S
-        while not driver.kill_worker(rng):
-            if time.monotonic() > deadline:
-                raise NothingHappens("no Python worker to kill")
-            time.sleep(0.01)
+        wait_until(lambda: driver.kill_worker(rng), "no Python worker to kill", within_s=WAIT_S)
     else:
         driver.kill()
         driver.start()

@@ -221,7 +221,7 @@ class PartitionLookup:
                 raise KafkaError(partition.refusal)
             leader = partition if partition.is_leader else None
             partition.check_leader_epoch(wanted.leader_epoch)
-            diverging = None if leader is None else leader.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
+            diverging = partition.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
             committed = self._request.isolation_level == READ_COMMITTED
             region = None
             if diverging is None:

@@ -26,7 +26,6 @@ from barnabas.client.streamed_fetch import FIRST_VERSION, FetchStream
 from barnabas.config.mirror_settings import MIRRORING
 from barnabas.error_codes import code_name
 from barnabas.errors import ErrorCode, KafkaError, StorageError
-from barnabas.mirror.divergence import NO_EPOCH
 from barnabas.mirror.fetch_times import FetchTimes, Part
 from barnabas.mirror.link import FIRST_FETCH_BYTES, LEAST_FETCH_BYTES, MOST_FETCH_BYTES
 from barnabas.mirror.partition_copy import PartitionCopy, SourceAnswer, Step
@@ -193,10 +192,8 @@ class SourceFetcher:
         if copy in self._resting or not copy.wants_records:
             self._session.leave(key)
             return
-        source_epoch = copy.source_epoch if copy.source_epoch != NO_EPOCH else -1
-        self._session.ask(
-            key, Wanted(topic_id, epoch, copy.position, source_epoch, copy.divergence.fetch_bytes or MOST_FETCH_BYTES)
-        )
+        most_bytes = copy.divergence.fetch_bytes or MOST_FETCH_BYTES
+        self._session.ask(key, Wanted(topic_id, epoch, copy.position, copy.source_epoch, most_bytes))
 
     # One request
 
@@ -213,7 +210,6 @@ class SourceFetcher:
             is_behind = is_behind or copy.is_behind
             if copy.state != MIRRORING:
                 special.append(key)
-                copy.is_asked()
         request.max_wait_ms = int(REST_S * 1000) if self._resting or special else MAX_WAIT_MS
         receiver = AnswerReceiver(services, session, self._copies)
         call = Call(request, self._leader, None if session.uses_ids else LAST_VERSION_WITH_NAMES, FIRST_VERSION)
@@ -251,6 +247,8 @@ class SourceFetcher:
         for key in self._session:
             if key not in steps:
                 self._copies[key][0].heard(now_ms)
+        asked = [key for key, step in steps.items() if step is not Step.FIND_LEADER and self._copies[key][0].must_ask_end]
+        steps.update(await self._ask_ends(asked))
         for key, step in steps.items():
             await self._follow(key, step)
 
@@ -334,16 +332,39 @@ class SourceFetcher:
 
     async def _ask_range(self, copy: PartitionCopy) -> Step:
         """Ask for the log of a partition whose position is outside of it."""
-        found = []
+        found: list[int] = []
         for timestamp in (EARLIEST, LATEST):
-            wanted = ListOffsetsPartition(
-                partition_index=copy.partition.index, current_leader_epoch=NO_EPOCH, timestamp=timestamp
-            )
-            topics = [ListOffsetsTopic(name=copy.source_topic, partitions=[wanted])]
-            answer = await self._client.request(Call(ListOffsetsRequest(replica_id=-1, topics=topics), self._leader))
-            item = answer.topics[0].partitions[0]
-            if item.error_code:
-                copy.reason = f"the source answers {code_name(item.error_code)}"
+            offsets = await self._list_offsets([(copy.source_topic, copy.partition.index)], timestamp)
+            if not offsets:
                 return Step.FIND_LEADER
-            found.append(item.offset)
+            found += offsets.values()
         return copy.receive_range(*found)
+
+    async def _ask_ends(self, keys: Sequence[Key]) -> dict[Key, Step]:
+        """Ask for the ends that promoted copies must reach; returns the step of those of which the broker does not tell it."""
+        if not keys:
+            return {}
+        ends = await self._list_offsets(keys, LATEST)
+        for key, end in ends.items():
+            self._copies[key][0].receive_end(end)
+        return {key: Step.FIND_LEADER for key in keys if key not in ends}
+
+    async def _list_offsets(self, keys: Sequence[Key], timestamp: int) -> dict[Key, int]:
+        """Offsets of partitions by ListOffsets. One that the broker does not tell is left out, with the reason in its copy."""
+        asked = {key: self._copies[key] for key in keys}
+        topics: dict[str, list[ListOffsetsPartition]] = {}
+        for (name, index), (_, _, epoch) in asked.items():
+            wanted = ListOffsetsPartition(partition_index=index, current_leader_epoch=epoch, timestamp=timestamp)
+            topics.setdefault(name, []).append(wanted)
+        named = [ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+        answer = await self._client.request(Call(ListOffsetsRequest(replica_id=-1, topics=named), self._leader))
+        items = [((topic.name, item.partition_index), item) for topic in answer.topics for item in topic.partitions]
+        found: dict[Key, int] = {}
+        for key, item in items:
+            if key not in asked:
+                continue
+            if item.error_code:
+                asked[key][0].reason = f"the source answers {code_name(item.error_code)}"
+            else:
+                found[key] = item.offset
+        return found

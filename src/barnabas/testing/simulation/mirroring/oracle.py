@@ -160,6 +160,8 @@ class Oracle:
         for header in _batches(replica, due, mark):
             at, identity = header.base_offset, _identity(header, compacted=known.compacted)
             self.copied += 1
+            if at <= log.log_start_offset:  # an empty copy may begin again inside of a batch, before its former end
+                alive[:] = known.timelines
             may_be_copied = known.own < 0 or at < known.own
             fitting = [each for each in alive if each.has(at, identity)] if may_be_copied else []
             if not fitting and may_be_copied:

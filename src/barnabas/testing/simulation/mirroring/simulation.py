@@ -170,12 +170,17 @@ class MirrorSimulation(ClusterSimulation):
 
     async def _cut(self, cuts: list[Cut]) -> None:
         for cut in cuts:
-            await asyncio.sleep(cut.after_s)
+            await self._go_on_for(cut.after_s)
             if self.is_over():
                 return
             self._block(cut.ways)
-            await asyncio.sleep(cut.while_s)
+            await self._go_on_for(cut.while_s)
             self.world.network.heal()
+
+    async def _go_on_for(self, seconds: float) -> None:
+        """Let everything go on for a span of the plan, or until the clients are done."""
+        end_s = self.world.now_s + seconds
+        await self.until(lambda: self.world.now_s >= end_s or self.is_over())
 
     def _block(self, ways: str) -> None:
         for one in self.nodes:
@@ -241,7 +246,7 @@ class MirrorSimulation(ClusterSimulation):
     # --- promotion
 
     async def _promote_early(self, client: AsyncClient) -> None:
-        await asyncio.sleep(self.drawn.early_s)
+        await self._go_on_for(self.drawn.early_s)
         await self._promote(client, self.early, now=True)
 
     async def _promote(self, client: AsyncClient, topic: str, *, now: bool) -> None:
@@ -272,7 +277,7 @@ class MirrorSimulation(ClusterSimulation):
         self._work([self.produce(200 + number, key, self._suiting(how, key)) for number, key in enumerate(keys)], COPYING_LIMIT_S)
 
         async def heal() -> None:
-            await asyncio.sleep(CUT_BEFORE_PROMOTION_S)
+            await self._go_on_for(CUT_BEFORE_PROMOTION_S)
             self.world.network.heal()
 
         return [self._loop("healer-between").create_task(heal())]
