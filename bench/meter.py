@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from bench.peers.process import cpu_of, family, forget_peak, peak_mb
+from bench.peers.process import cpu_by_pid, cpu_since, family, forget_peak, peak_mb
 from bench.servers import busy_seconds
 
 Figures = dict[str, float]
@@ -19,21 +19,23 @@ class Meter:
 
     def __init__(self, pids: Sequence[int]) -> None:
         self._pids = pids
-        self._began = self._busy = self._own = self._theirs = 0.0
+        self._began = self._busy = 0.0
+        self._own: dict[int, float] = {}
+        self._theirs: dict[int, float] = {}
         self.figures: Figures = {}
         self.ended = ""  # the reason why the line of a chart ends here
 
     def __enter__(self) -> Self:
         forget_peak(self._pids)
         self._began, self._busy = time.monotonic(), busy_seconds()
-        self._own, self._theirs = cpu_of(family(os.getpid())), cpu_of(self._pids)
+        self._own, self._theirs = cpu_by_pid(family(os.getpid())), cpu_by_pid(self._pids)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if error is not None:
             return
-        spent = max(cpu_of(self._pids) - self._theirs, 0.0)
-        whole = cpu_of(family(os.getpid())) - self._own
+        spent = cpu_since(self._theirs, self._pids)
+        whole = cpu_since(self._own, family(os.getpid()))
         seconds = time.monotonic() - self._began
         others = (
             busy_seconds() - self._busy - whole

@@ -14,7 +14,7 @@ from bench import report
 from bench.connect.systems import WORKERS, Ours, Worker
 from bench.front import parser_of, tell
 from bench.peers.peer import PeerUnavailable
-from bench.peers.process import cpu_of, proportional_mb
+from bench.peers.process import cpu_by_pid, cpu_since, proportional_mb
 from bench.servers import Barnabas
 from bench.storage.result import Result, judge, measured, ratio
 
@@ -73,7 +73,7 @@ def _one(worker: Worker, name: str, bootstrap: str, source: Path, lines: int, re
         def end() -> int:
             return client.list_offsets({(topic, 0): LATEST})[topic, 0].offset
 
-        cpu = cpu_of(worker.pids)
+        before = cpu_by_pid(worker.pids)
         began = time.perf_counter()
         worker.connect(
             f"in-{name}", {"connector.class": "FileStreamSource", "file": str(source), "topic": topic, "batch.size": "2000"}
@@ -84,7 +84,7 @@ def _one(worker: Worker, name: str, bootstrap: str, source: Path, lines: int, re
         done = time.perf_counter()
     add("first", first - began)
     add("source", lines / (done - first))
-    add("cpu", (cpu_of(worker.pids) - cpu) / lines * 1_000_000)
+    add("cpu", cpu_since(before, worker.pids) / lines * 1_000_000)
     worker.connect(f"out-{name}", {"connector.class": "FileStreamSink", "file": str(target), "topics": topic})
     size = source.stat().st_size
     _wait(lambda: target.exists() and target.stat().st_size > 0)

@@ -17,7 +17,7 @@ from bench.connect.changes import Changes
 from bench.connect.systems import Worker
 from bench.latency import percentile
 from bench.peers.peer import PeerUnavailable
-from bench.peers.process import cpu_of, forget_peak, peak_mb
+from bench.peers.process import cpu_by_pid, cpu_since, forget_peak, peak_mb
 
 SCALE, CLIENTS = 5, 4
 CHANGES = 4  # of a transaction of pgbench
@@ -102,7 +102,7 @@ class Measurement:
         self._worker.call("PUT", "/connectors/capture/stop")
         _wait(lambda: not self._streams())
         self._pgbench("-c", str(CLIENTS), "-t", str(self._size.backlog // CLIENTS))
-        cpu = cpu_of(self._worker.pids)
+        before = cpu_by_pid(self._worker.pids)
         forget_peak(self._worker.pids)
         self._worker.call("PUT", "/connectors/capture/resume")
         changes.take(1, WITHIN_S)
@@ -110,7 +110,7 @@ class Measurement:
         count = self._size.backlog * CHANGES
         changes.take(count - changes.taken, WITHIN_S)
         took_s = time.perf_counter() - first
-        cpu = cpu_of(self._worker.pids) - cpu
+        cpu = cpu_since(before, self._worker.pids)
         return {"backlog": count / took_s, "cpu": cpu / count * 1_000_000, "memory": peak_mb(self._worker.pids)}
 
     def _history(self) -> int:

@@ -35,7 +35,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from bench.peers.process import cpu_of, family
+from bench.peers.process import cpu_by_pid, cpu_since, family
 from bench.spark.nothing import NAME, NothingDataSource
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -207,19 +207,13 @@ def watched(query: StreamingQuery, jvm: int, servers: str, topic: str, seconds: 
             messages = [each for each in consumer.consume(2_000, 0.02) if each.error() is None]
             if now > began + seconds / 2:
                 if not from_s:
-                    from_s, from_batch = cpu_by_process(jvm), last_batch(query)
+                    from_s, from_batch = cpu_by_pid(family(jvm)), last_batch(query)
                 ages += [time.time() - float(message.value() or b"") for message in messages]
             if not query.isActive:
                 raise SystemExit(f"the query failed: {query.exception()}")
-        spent_s = sum(cpu_s - from_s.get(pid, 0.0) for pid, cpu_s in cpu_by_process(jvm).items())
-        return ages, 1000 * spent_s / max(1, last_batch(query) - from_batch)
+        return ages, 1000 * cpu_since(from_s, family(jvm)) / max(1, last_batch(query) - from_batch)
     finally:
         consumer.close()
-
-
-def cpu_by_process(leader: int) -> dict[int, float]:
-    """The CPU seconds so far of the JVM and of each of its processes; workers that have ended are missing."""
-    return {pid: cpu_of([pid]) for pid in family(leader)}
 
 
 def last_batch(query: StreamingQuery) -> int:

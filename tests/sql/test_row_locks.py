@@ -20,13 +20,13 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 
 def take(holder: Holder, *names: bytes, topic: str = "t") -> bool:
-    return holder.take(topic, names or None, lambda: None, 0)
+    return holder.take(topic, names or None, lambda: None, None)
 
 
 def refused(holder: Holder, *names: bytes, topic: str = "t") -> bool:
     """Whether somebody else holds them."""
     try:
-        holder.take(topic, names or None, lambda: None, 1e-9)
+        holder.take(topic, names or None, lambda: None, 0)
     except SqlError as error:
         return error.sqlstate == "55P03"
     return False
@@ -108,6 +108,33 @@ def test_one_that_waits_for_a_topic_is_next(threads: ThreadPoolExecutor) -> None
     assert not refused(third, b"b")
 
 
+def test_one_that_waited_for_a_name_is_seen_by_one_that_wants_the_topic(threads: ThreadPoolExecutor) -> None:
+    locks = RowLocks()
+    first, second, third = (locks.holder() for _ in range(3))
+    take(first, b"a")
+    found = waiting(locks, threads, second, b"a")
+    first.release(changed=False)
+    assert not found.result()
+    assert refused(third)
+    second.release(changed=False)
+    assert not refused(third)
+
+
+def test_a_whole_topic_that_was_released_is_newer() -> None:
+    locks = RowLocks()
+    first, second, third = (locks.holder() for _ in range(3))
+    for each in (second, third):
+        each.look()
+    take(first)
+    take(first, b"x", topic="u")
+    first.release(changed=True)
+    assert take(second, b"a")
+    assert not take(second, b"a", topic="u")
+    second.release(changed=False)
+    assert take(third, topic="u")  # some row of it has changed
+    assert not take(third, topic="v")
+
+
 def test_a_circle_is_found(threads: ThreadPoolExecutor) -> None:
     locks = RowLocks()
     holders = [locks.holder() for _ in range(3)]
@@ -130,3 +157,11 @@ def test_offsets_are_those_of_the_topic() -> None:
     locks.wrote(("t", "1"), {0: 3, 1: 4})
     assert locks.ends(("t", "1")) == {0: 5, 1: 4}
     assert locks.ends(("t", "2")) == {}
+
+
+def test_offsets_are_awaited_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic that has lost its end would stop each statement for ever."""
+    locks = RowLocks()
+    locks.wrote(("t", "1"), {0: 5})
+    monkeypatch.setattr("barnabas.sql.writing.locks.ENDS_S", 0)
+    assert locks.ends(("t", "1")) == {}

@@ -214,7 +214,7 @@ def topics_errors(props: Mapping[str, str]) -> dict[str, list[str]]:
     if pattern:
         try:
             taken = java_pattern(pattern).fullmatch(queue) is not None and bool(queue)
-        except (re.error, OverflowError, RecursionError) as error:
+        except re.error as error:
             return found | {"topics.regex": [str(invalid("topics.regex", pattern, f"Invalid regex: {error}"))]}
         if taken:
             found["topics.regex"] = [

@@ -21,7 +21,7 @@ _ESCAPES = {"z": r"\Z", "h": r"[ \t]", "e": r"\x1b", "R": r"(?:\r\n|[\n\r])"}
 
 @lru_cache(256)
 def java_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """An expression of Java. Raises re.error; OverflowError and RecursionError for one that is too large."""
+    """An expression of Java. Raises re.error, also for one that is too large."""
     parts, is_in_class = [], False
     for match in _TOKEN.finditer(text):
         whole = match[0]
@@ -38,7 +38,10 @@ def java_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
         else:
             is_in_class = whole == "[" or (is_in_class and whole != "]")
             parts.append(whole)
-    return re.compile("".join(parts), re.ASCII | flags)
+    try:
+        return re.compile("".join(parts), re.ASCII | flags)
+    except (OverflowError, RecursionError) as error:
+        raise re.error(str(error)) from None
 
 
 def _characters(found: str, *, is_negated: bool, is_in_class: bool) -> str:
@@ -53,7 +56,9 @@ def java_replacement(pattern: re.Pattern[str], text: str) -> str:
     """A replacement with `$1` and `${name}`, as Python's `Match.expand` takes it. Raises re.error for a group that there is not."""
     parts, at = [], 0
     while at < len(text):
-        if text[at] == "\\" and at + 1 < len(text):
+        if text[at] == "\\":
+            if at + 1 == len(text):
+                raise re.error("character to be escaped is missing")
             parts.append(text[at + 1].replace("\\", r"\\"))
             at += 2
         elif text[at] == "$":

@@ -100,7 +100,7 @@ def _patterns() -> Validator:
         for each in value or ():
             try:
                 java_pattern(each)
-            except (re.error, OverflowError, RecursionError) as error:
+            except re.error as error:
                 raise ConfigError(f"{invalid(name, value)}: Invalid regex: {error}") from None
 
     return Checked(check, "list of valid regexes")

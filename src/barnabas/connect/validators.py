@@ -187,7 +187,7 @@ class Regex(NamedTuple):
     def __call__(self, name: str, value: Any) -> None:
         try:
             java_pattern(value)
-        except (re.error, TypeError, OverflowError, RecursionError) as error:
+        except (re.error, TypeError) as error:
             raise invalid(name, value, f"Invalid regex: {error}") from None
 
     def __str__(self) -> str:
@@ -218,3 +218,15 @@ class Checked(NamedTuple):
 
     def __str__(self) -> str:
         return self.says
+
+
+class Refused(NamedTuple):
+    """No value at all, for a reason."""
+
+    reason: str
+
+    def __call__(self, name: str, value: Any) -> None:
+        raise invalid(name, value, self.reason)
+
+    def __str__(self) -> str:
+        return "none"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -57,7 +57,6 @@ from barnabas.tables.row_names import ROW
 
 logger = logging.getLogger(__name__)
 R = TypeVar("R")
-LEAST_TIMEOUT_S = 1e-9
 CLOSE_S = 5.0  # for a session's end to drop its temporary tables
 VERSION = f"PostgreSQL {SERVER_VERSION} (barnabas)"
 
@@ -83,7 +82,7 @@ class StatementHost:
         self.producers = Producers(self.client)
         self.buffer = Buffer()
         self._locks = shared.locks.holder()
-        self._changes = 0  # statements under way that change rows
+        self._is_changing = False  # within `change`
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
         self.views = Views(self._lasting_view)
         self.routines = Routines(self._functions_named, self._fields_of, self.views.expanded, self._parsed)
@@ -329,9 +328,9 @@ class StatementHost:
 
         The rows stay locked until they are written: to the end of the statement, or of the transaction. Raises SqlError.
         """
-        if self._changes:
+        if self._is_changing:
             return action()
-        self._changes += 1
+        self._is_changing = True
         try:
             while True:
                 self._locks.look()
@@ -341,7 +340,7 @@ class StatementHost:
                 except _RowsChanged:
                     self.running.check()
         finally:
-            self._changes -= 1
+            self._is_changing = False
             if self._state == "I":
                 self._locks.release(changed=True)
 
@@ -351,7 +350,7 @@ class StatementHost:
         if topic_id is not None:
             self.access.must_see(topic, self._shared.locks.ends((topic, topic_id)))
 
-    def lock(self, topic: str, names: Iterable[bytes] | None, *, waits: bool = True) -> bool:
+    def lock(self, topic: str, names: Iterable[Hashable] | None, *, waits: bool = True) -> bool:
         """Keep other sessions from changing rows, within `change`. Whether one of them may have changed since the statement began.
 
         Args:
@@ -361,16 +360,16 @@ class StatementHost:
         Raises:
             SqlError: 40P01, 55P03, 57014.
         """
-        assert self._changes
-        timeout_s = self.settings.milliseconds("lock_timeout") / 1000 if waits else LEAST_TIMEOUT_S
-        is_newer = self._locks.take(topic, names, self.running.check, timeout_s)
+        assert self._is_changing
+        longest_s = self.settings.milliseconds("lock_timeout") / 1000 or None
+        is_newer = self._locks.take(topic, names, self.running.check, longest_s if waits else 0)
         if is_newer:
             self._see_others(topic)
         return is_newer
 
     def lock_rows(self, relation: TopicRelation, *parts: pa.Table, waits: bool = True) -> None:
         """Keep other sessions from changing rows that the statement has read, within `change`; the statement runs again if they did."""
-        if not (self._changes and relation.is_keyed):
+        if not (self._is_changing and relation.is_keyed):
             return
         named = [each for each in parts if not relation.has_row_names or ROW in each.schema.names]
         count = sum(each.num_rows for each in named)
@@ -408,7 +407,7 @@ class StatementHost:
         for (topic, partition), end in ends.items():
             self.access.wrote(topic, {partition: end})
             topic_id = self.access.topic_id(topic)
-            if self._locks and topic_id is not None:
+            if topic_id is not None and not self._locks.is_empty:
                 self._shared.locks.wrote((topic, topic_id), {partition: end})
 
     def send_one(self, topic: str, key: bytes | None, value: bytes) -> None:

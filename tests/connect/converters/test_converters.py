@@ -272,6 +272,12 @@ INT32 = [{"field": "a", "type": "int32"}]
         in_envelope("1", type="struct", fields=[{}]), in_envelope("[" * 20_000 + "]" * 20_000, type="struct", fields=INT32),
         in_envelope("1e40", type="bytes", name="org.apache.kafka.connect.data.Decimal", parameters={"scale": "2"}),
         in_envelope("1", type="bytes", name="org.apache.kafka.connect.data.Decimal", parameters=[]),
+        in_envelope("[]", type="struct", fields=INT32), in_envelope('""', type="struct", fields=INT32),
+        in_envelope('{"a": null}', type="struct", fields=INT32), in_envelope("{}", type="struct", fields=INT32),
+        in_envelope("null", type="struct", fields=INT32), in_envelope('"%"', type="bytes"),
+        in_envelope('""', type="array", items={"type": "string"}),
+        in_envelope("[null]", type="array", items={"type": "string"}),
+        in_envelope('{"k": {}}', type="map", keys={"type": "string"}, values={"type": "struct", "fields": INT32}),
     ],
 )  # fmt: skip
 def test_a_bad_record_leaves_the_others_of_its_batch(bad: bytes) -> None:
@@ -279,6 +285,25 @@ def test_a_bad_record_leaves_the_others_of_its_batch(bad: bytes) -> None:
     found = JsonConverter({}, is_key=False).decode(pa.array([good, bad, good]))
     assert found.column.to_pylist() == [{"a": 1}, None, {"a": 1}]
     assert [*found.bad] == [1]
+
+
+@pytest.mark.parametrize(
+    ("payload", "schema", "value"),
+    [
+        ("1" + "0" * 30, {"type": "double"}, 1e30), ("null", {"type": "int32", "optional": True}, None),
+        ("[[1, null]]", {"type": "map", "keys": {"type": "int32"}, "values": {"type": "int32", "default": 7}}, [(1, 7)]),
+        ('{"a": null}', {"type": "struct", "fields": [{"field": "a", "type": "struct", "optional": True, "fields": INT32}]}, {"a": None}),
+    ],
+)  # fmt: skip
+def test_payloads_at_the_edge_of_a_schema(payload: str, schema: dict[str, Any], value: Any) -> None:
+    found = JsonConverter({}, is_key=False).decode(pa.array([in_envelope(payload, **schema)]))
+    assert (found.column.to_pylist(), found.bad) == ([value], {})
+
+
+def test_times_that_python_lacks_are_kept_beside_a_null() -> None:
+    data = in_envelope(str(2**62), type="int64", name="org.apache.kafka.connect.data.Timestamp")
+    found = JsonConverter({}, is_key=False).decode(pa.array([None, data])).column
+    assert found.cast(pa.int64()).to_pylist() == [None, 2**62]
 
 
 def test_json_without_a_schema_that_is_nested_too_deeply_is_a_bad_record() -> None:

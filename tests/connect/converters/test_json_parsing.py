@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.connect.converters import json_converter
@@ -74,7 +74,8 @@ def test_many_alike_objects_are_read_by_columns(
     [
         b'{"id":1.5}', b'{"id":"x"}', b'{"id":1}{"id":2}', b'{"id":1}\n{"id":2}', b"{}", b"[1]", b"1", b"null", b"", b"{", b'{"id":"}',
         b'{"id":1,"id":2}', b'{"other":1}', b'{"name":"\xff"}', b'{"id":123456789012345678901234567890}', b' {"id":1} ',
-        b'{"name":"\\ud800"}', b'{"price":NaN}', b'{"id":{"a":1}}', b'{"id":1,}',
+        b'{"name":"\\ud800"}', b'{"price":NaN}', b'{"price":9007199254740993}', b'{"price":1e400}', b'{"price":-0.0}',
+        b'{"id":{"a":1}}', b'{"id":1,}',
     ],
 )  # fmt: skip
 def test_an_odd_record_is_read_as_it_is_alone(odd: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,6 +99,9 @@ def test_an_odd_record_is_read_as_it_is_alone(odd: bytes, monkeypatch: pytest.Mo
         b'{"id":1,"other":[1]}',
         b"{}",
         b'{"id":1,"id":2}',
+        b'{"price":9007199254740993}',
+        b"[]",
+        b'""',
     ],
 )
 def test_an_odd_payload_is_read_as_it_is_alone(odd: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,6 +112,88 @@ def test_an_odd_payload_is_read_as_it_is_alone(odd: bytes, monkeypatch: pytest.M
     general = _one_by_one(converter, payloads, monkeypatch)
     assert found.bad == general.bad
     assert found.column.to_pylist() == general.column.to_pylist()
+
+
+FIELDS = {
+    "int32": (5, 1.0), "int64": (2**63 - 1, -1), "float": (0.5, 7), "double": (0.1, -0.0, 3), "string": ("", "ü\U0001f600"),
+    "boolean": (True, False),
+}  # fmt: skip
+
+
+def _schema(kind: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, **more}
+
+
+def _schemas() -> st.SearchStrategy[dict[str, Any]]:
+    """Schemas of structs with fields that are required, that have names, texts and defaults, and that are nested."""
+    plain = st.builds(
+        _schema,
+        st.sampled_from(list(FIELDS)),
+        optional=st.booleans(),
+        name=st.none() | st.just("n"),
+        doc=st.none() | st.just("d"),
+    )
+    lists = st.builds(_schema, st.just("array"), items=plain, optional=st.booleans())
+    structs = st.builds(_schema, st.just("struct"), fields=_fields(plain), optional=st.booleans())
+    return st.builds(_schema, st.just("struct"), fields=_fields(plain | lists | structs), optional=st.booleans())
+
+
+def _fields(kinds: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[list[dict[str, Any]]]:
+    return st.dictionaries(st.sampled_from("abc"), kinds, min_size=1).map(
+        lambda named: [{**each, "field": name} for name, each in named.items()]
+    )
+
+
+def _value(draw: st.DrawFn, schema: dict[str, Any]) -> Any:
+    """A value of a schema, or one that does not fit: null, absent, beyond the range, of another type, with another field."""
+    odd = draw(st.integers(0, 19))
+    if odd == 0 or (odd < 5 and schema["optional"]):
+        return None
+    if odd == 19:
+        return draw(st.sampled_from([2**63, 2**70, 1.5, 1e300, "x", "", [], [None], {}, {"other": 1}, True]))
+    match schema["type"]:
+        case "struct":
+            made = {each["field"]: _value(draw, each) for each in schema["fields"] if draw(st.integers(0, 19))}
+            return made if draw(st.integers(0, 9)) else {**made, "other": 1}
+        case "array":
+            return [_value(draw, schema["items"]) for _ in range(draw(st.integers(0, 2)))]
+    return draw(st.sampled_from(FIELDS[schema["type"]]))
+
+
+@st.composite
+def _envelopes(draw: st.DrawFn) -> list[bytes | None]:
+    schema = draw(_schemas())
+    rows = [{"schema": schema, "payload": _value(draw, schema)} for _ in range(draw(st.integers(1, 4)))]
+    blank = draw(st.sampled_from([b"", b" "]))
+    payloads = [msgspec.json.encode(each).replace(b',"payload":', b',"payload":' + blank) for each in rows]
+    return [*payloads, *draw(st.sampled_from([[], [None]]))]
+
+
+@settings(max_examples=40)  # each reads many rows one by one
+@given(_envelopes(), st.sampled_from(["true", "false"]))
+def test_any_envelopes_are_read_as_they_are_one_by_one(rows: list[bytes | None], fills: str) -> None:
+    payloads = pa.array([rows[number % len(rows)] for number in range(FEW_ROWS)], pa.binary())
+    converter = JsonConverter({"replace.null.with.default": fills}, is_key=False)
+    found = converter.decode(payloads)
+    with pytest.MonkeyPatch.context() as patch:
+        general = _one_by_one(converter, payloads, patch)
+    assert found.column.to_pylist() == general.column.to_pylist()
+    assert found.column.type.equals(general.column.type, check_metadata=True)
+    assert (found.bad, found.metadata) == (general.bad, general.metadata)
+
+
+def test_columns_keep_what_a_schema_says_about_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = {"type": "struct", "optional": True, "field": "in", "fields": [{"field": "x", "type": "int64", "name": "X"}]}
+    items = {"type": "array", "optional": True, "field": "list", "items": {"type": "string", "doc": "d"}}
+    schema = {"type": "struct", "fields": [{"field": "id", "type": "int64"}, inner, items]}
+    rows = [{"id": 1, "in": None, "list": ["a"]}, {"id": 2, "in": {"x": 3}, "list": None}] * FEW_ROWS
+    payloads = pa.array([None, *(msgspec.json.encode({"schema": schema, "payload": each}) for each in rows)], pa.binary())
+    found = JsonConverter({}, is_key=False).decode(payloads).column
+    general = _one_by_one(JsonConverter({}, is_key=False), payloads, monkeypatch).column
+    assert found.to_pylist() == general.to_pylist() == [None, *rows]
+    assert found.type.equals(general.type, check_metadata=True)
+    assert not found.type.field("id").nullable
+    assert found.type.field("in").type.field("x").metadata == {b"connect.name": b"X", b"connect.version": b""}
 
 
 VALUES = (

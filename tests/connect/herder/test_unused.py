@@ -31,6 +31,7 @@ CAST = {"transforms": "a", "transforms.a.type": "org.apache.kafka.connect.transf
         ({**SINK, "consumer.override.max.poll.records": "1", "value.converter.schemas.enable": "false"}, []),
         ({**SOURCE, "consumer.override.max.poll.records": "1"}, ["consumer.override.max.poll.records"]),
         ({**SOURCE, "transaction.boundary.interval.ms": "5"}, ["transaction.boundary.interval.ms"]),
+        ({**SOURCE, "admin.override.retries": "5"}, ["admin.override.retries"]),
         ({**SINK, **CAST, "transforms.a.spek": "y"}, ["transforms.a.spek"]),
     ],
 )

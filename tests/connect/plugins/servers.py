@@ -58,7 +58,11 @@ class Server:
             )
 
     def _as_user(self) -> dict[str, Any]:
-        return {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+        """Temporary files are its own, because a MariaDB that starts removes those of others."""
+        options: dict[str, Any] = {"env": {**os.environ, "TMPDIR": str(self.folder)}}
+        if os.geteuid() == 0:
+            options |= {"user": self.user, "group": pwd.getpwnam(self.user).pw_gid, "extra_groups": []}
+        return options
 
     def wait_ready(self, is_ready: Callable[[], bool]) -> None:
         def ready() -> bool:

@@ -101,6 +101,12 @@ def test_names_of_tables(text: str, parts: tuple[str, ...]) -> None:
         ),
         (
             "JdbcSourceConnector",
+            {"mode": "bulk", "table.include.list": "a{99999999999}"},
+            "table.include.list",
+            "repetition number is",
+        ),
+        (
+            "JdbcSourceConnector",
             {"mode": "incrementing", "incrementing.column.mapping": "a:b|c"},
             "incrementing.column.mapping",
             "column",

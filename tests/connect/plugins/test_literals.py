@@ -23,6 +23,15 @@ def test_each_sort_of_column_has_its_literals() -> None:
     ]
 
 
+def test_numbers_keep_their_digits() -> None:
+    small = Decimal("0.0000000000123456789012345678901")
+    rows = pa.table({"exact": [small, -small, None], "real": [0.1, 1e300, 5e-324], "large": [Decimal(10**37), None, Decimal(-1)]})
+    assert list(value_lists(rows, 10, 1000)) == [
+        b"(0.0000000000123456789012345678901,0.1,1%s),(-0.0000000000123456789012345678901,1e+300,NULL),(NULL,5e-324,-1)"
+        % (b"0" * 37)
+    ]
+
+
 def test_a_list_has_so_many_rows_and_bytes_and_one_row_at_least() -> None:
     rows = pa.table({"n": ["a", "b", "c" * 20, "d", "e", "f"]})
     assert list(value_lists(rows, 2, 15)) == [b"('a'),('b')", b"('" + b"c" * 20 + b"')", b"('d'),('e')", b"('f')"]

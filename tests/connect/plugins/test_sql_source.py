@@ -243,13 +243,28 @@ def test_columns_by_tables(reading: Reading) -> None:
     reading.run("CREATE TABLE {t} (a INTEGER, b TIMESTAMP, c TIMESTAMP NULL)")
     reading.run("INSERT INTO {t} VALUES (1, '2020-01-01 00:00:00', NULL), (2, '2020-01-01 00:00:00', '2020-01-01 00:00:01')")
     mapped = {
-        "incrementing.column.mapping": "other:x,.*t[0-9]+:a",
+        "incrementing.column.mapping": r"other:x,.*t\p{Digit}+ : a",
         "timestamp.columns.mapping": f"{reading.table}:[c|b],other:[y]",
     }
     job = reading.job(mode="timestamp+incrementing", **mapped)
     assert [each["a"] for each in reading.take(job, 2)] == [1, 2]
     reading.run("INSERT INTO {t} VALUES (3, '2020-01-01 00:00:01', NULL)")
     assert [each["a"] for each in reading.take(job, 3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_a_zero_date_is_null_and_its_column_keeps_its_type(reading: Reading, zone: str) -> None:
+    if not reading.database.url.startswith("jdbc:mariadb"):
+        pytest.skip("no other database has zero dates")
+    reading.run("CREATE TABLE {t} (id INTEGER PRIMARY KEY, d DATE, t DATETIME(6), v VARCHAR(10))")
+    reading.run("SET STATEMENT sql_mode = '' FOR INSERT INTO {t} VALUES (1, '0000-00-00', '0000-00-00', '0000-00-00')")
+    reading.run("INSERT INTO {t} VALUES (2, '2020-01-02', '2020-01-02 00:00:01', 'x')")
+    job = reading.job(mode="incrementing", incrementing_column_name="id", db_timezone=zone)
+    at = 1577923201000 if zone == "UTC" else 1577919601000
+    assert reading.take(job, 2) == [
+        {"id": 1, "d": None, "t": None, "v": "0000-00-00"},
+        {"id": 2, "d": 18263, "t": at, "v": "x"},
+    ]
 
 
 def test_a_table_that_no_mapping_names_ends_the_task(reading: Reading) -> None:

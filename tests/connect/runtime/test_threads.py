@@ -57,3 +57,16 @@ def test_a_sink_that_does_not_open_says_why_and_is_closed(tasks: Tasks, calls: C
     with pytest.raises(ConnectError, match="the target is not there"):
         tasks.start(job)
     assert [name for name, _ in calls] == ["close"]
+
+
+def test_a_sink_that_does_not_close_is_in_the_log(
+    tasks: Tasks, calls: Calls, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(self: FileStreamSink) -> None:
+        raise ConnectError("the target is gone")
+
+    monkeypatch.setattr(FileStreamSink, "close", refuse)
+    tasks.create_topic()
+    tasks.stop(tasks.start(tasks.job("FileStreamSink", "sink", {"file": "/f", "topics": tasks.topic})))
+    assert "open" in dict(calls)
+    assert "event=task-not-closed error='the target is gone'" in caplog.text

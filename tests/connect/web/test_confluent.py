@@ -117,9 +117,16 @@ def test_a_refused_record_ends_the_task(tasks: Tasks, web: WebServer) -> None:
         ({"regex.patterns": "(", "regex.replacements": "c"}, "for configuration regex.patterns"),
         (
             {"regex.patterns": "a", "regex.replacements": "$1"},
-            "Invalid value $1 for configuration regex.replacements: invalid group",
+            "Invalid value $1 for configuration regex.replacements: No group 1",
         ),
-        ({"regex.patterns": "a", "regex.replacements": r"\d"}, "for configuration regex.replacements: bad escape"),
+        (
+            {"regex.patterns": "a", "regex.replacements": "\\"},
+            "for configuration regex.replacements: character to be escaped is missing",
+        ),
+        (
+            {"regex.patterns": "a{99999999999}", "regex.replacements": "b"},
+            "for configuration regex.patterns: the repetition number is too large",
+        ),
         ({"headers": "A: 1|2;B: 3", "header.separator": ";"}, "for configuration headers: a header cannot have |"),
         ({"http.api.url": "http://x/${nonsense}"}, "for configuration http.api.url"),
     ],

@@ -95,3 +95,25 @@ def test_one_row_by_its_unique_values(ask: Asking) -> None:
     assert ask.rows("select id, place from people where email = 'moved'") == [(5, 5)]
     assert ask.tag("delete from people where email = 'moved'") == "DELETE 1"
     assert ask.rows("select id from people where email = 'moved'") == []
+
+
+def test_sequences_lie_in_schemas(ask: Asking) -> None:
+    ask("create schema yard")
+    ask("create sequence yard.numbers start 5")
+    ask("create table counted (n bigint default nextval('yard.numbers'))")
+    ask("insert into counted default values")
+    assert ask.rows("select n from counted") == [(5,)]
+    for text in (
+        "select schemaname, sequencename from pg_sequences where sequencename like 'numb%'",
+        "select sequence_schema, sequence_name from information_schema.sequences where sequence_name like 'numb%'",
+        "select nspname, relname from pg_class c join pg_namespace n on n.oid = relnamespace where relkind = 'S' and relname like 'numb%'",
+    ):
+        assert ask.rows(text) == [("yard", "numbers")]
+    error = ask.error("drop schema yard")
+    assert (error.sqlstate, error.detail) == ("2BP01", "it has yard.numbers")
+    ask("drop schema yard cascade")
+    assert ask.error("select nextval('yard.numbers')").sqlstate == "42P01"
+    assert ask.tag("insert into counted (n) values (6)") == "INSERT 0 1"
+    ask("create sequence numbers")
+    assert ask.error("create sequence nowhere.numbers").sqlstate == "3F000"
+    assert ask.rows("select nextval('numbers')") == [(1,)]

@@ -13,6 +13,7 @@ from tests.sql.engine.asking import Asking, asking
 from tests.waiting import wait_until
 
 SESSIONS, TIMES = 4, 8
+Waiting = Callable[[Callable[[], object]], Future[object]]
 
 
 @pytest.fixture
@@ -36,12 +37,17 @@ def ask(ask: Asking) -> Asking:
     return ask
 
 
-def waiting(engine: SqlEngine, threads: ThreadPoolExecutor, action: Callable[[], object]) -> Future[object]:
-    """An action in a thread, which waits for a lock by now."""
-    found = threads.submit(action)
-    wait_until(lambda: found.done() or bool(engine.shared.locks.waiting), "a session waits for a lock")
-    assert not found.done()
-    return found
+@pytest.fixture
+def waiting(engine: SqlEngine, threads: ThreadPoolExecutor) -> Waiting:
+    """Runs an action in a thread, which waits for a lock by then."""
+
+    def start(action: Callable[[], object]) -> Future[object]:
+        found = threads.submit(action)
+        wait_until(lambda: found.done() or engine.shared.locks.waiting, "a session waits for a lock")
+        assert not found.done()
+        return found
+
+    return start
 
 
 @pytest.mark.parametrize(
@@ -68,30 +74,52 @@ def test_no_change_is_lost(engine: SqlEngine, ask: Asking, threads: ThreadPoolEx
     assert ask.rows("select n from counts where id = 1") == [(SESSIONS * TIMES,)]
 
 
-def test_a_second_row_with_the_key_waits_for_the_first(
-    engine: SqlEngine, ask: Asking, other: Asking, threads: ThreadPoolExecutor
-) -> None:
+def test_transfers_keep_the_sum(engine: SqlEngine, ask: Asking, threads: ThreadPoolExecutor) -> None:
+    """Sessions that would wait for each other begin again, as programs do."""
+
+    def transfer(number: int) -> None:
+        own, done = asking(engine), 0
+        while done < TIMES:
+            source, target = (1, 2) if (number + done) % 2 else (2, 1)
+            own("begin")
+            try:
+                own(f"update counts set n = n - {number + 1} where id = {source}")
+                own(f"update counts set n = n + {number + 1} where id = {target}")
+            except SqlError as error:
+                own("rollback")
+                if error.sqlstate != "40P01":
+                    raise
+            else:
+                done += own.tag("commit") == "COMMIT"
+        own.session.close()
+
+    for each in [threads.submit(transfer, number) for number in range(SESSIONS)]:
+        each.result()
+    assert ask.rows("select sum(n) from counts") == [(0,)]
+
+
+def test_a_second_row_with_the_key_waits_for_the_first(ask: Asking, other: Asking, waiting: Waiting) -> None:
     ask("begin")
     ask("insert into counts values (3, 0, 'c')")
-    second = waiting(engine, threads, lambda: other.error("insert into counts values (3, 1, 'd')"))
+    second = waiting(lambda: other.error("insert into counts values (3, 1, 'd')"))
     ask("commit")
     found = second.result()
     assert isinstance(found, SqlError)
     assert (found.sqlstate, found.constraint) == ("23505", "counts_pkey")
     ask("begin")
     ask("insert into counts values (4, 0, 'e')")
-    third = waiting(engine, threads, lambda: other.tag("insert into counts values (4, 1, 'f')"))
+    third = waiting(lambda: other.tag("insert into counts values (4, 1, 'f')"))
     ask("rollback")
     assert third.result() == "INSERT 0 1"
     assert ask.rows("select id, n from counts where id > 2 order by id") == [(3, 0), (4, 1)]
 
 
-def test_a_second_row_with_a_unique_value_waits_for_the_first(
-    engine: SqlEngine, ask: Asking, other: Asking, threads: ThreadPoolExecutor
+def test_a_second_row_with_a_unique_value_waits(
+    engine: SqlEngine, ask: Asking, other: Asking, threads: ThreadPoolExecutor, waiting: Waiting
 ) -> None:
     ask("begin")
     ask("update counts set name = 'z' where id = 1")
-    second = waiting(engine, threads, lambda: other.error("insert into counts values (5, 1, 'z')"))
+    second = waiting(lambda: other.error("insert into counts values (5, 1, 'z')"))
     skipped = threads.submit(lambda: asking(engine).tag("insert into counts values (6, 1, 'z') on conflict (name) do nothing"))
     ask("commit")
     found = second.result()
@@ -100,10 +128,10 @@ def test_a_second_row_with_a_unique_value_waits_for_the_first(
     assert skipped.result() == "INSERT 0 0"
 
 
-def test_copy_waits(engine: SqlEngine, ask: Asking, other: Asking, threads: ThreadPoolExecutor) -> None:
+def test_copy_waits(ask: Asking, other: Asking, waiting: Waiting) -> None:
     ask("begin")
     ask("insert into counts values (7, 0, 'g')")
-    copied = waiting(engine, threads, lambda: other.copy_in("copy counts from stdin", b"8\t1\th\n7\t1\ti\n"))
+    copied = waiting(lambda: other.copy_in("copy counts from stdin", b"8\t1\th\n7\t1\ti\n"))
     ask("commit")
     with pytest.raises(SqlError) as caught:
         copied.result()
@@ -111,11 +139,11 @@ def test_copy_waits(engine: SqlEngine, ask: Asking, other: Asking, threads: Thre
     assert ask.rows("select id from counts where id > 6") == [(7,)]
 
 
-def test_sessions_that_wait_for_each_other(engine: SqlEngine, ask: Asking, other: Asking, threads: ThreadPoolExecutor) -> None:
+def test_sessions_that_wait_for_each_other(ask: Asking, other: Asking, waiting: Waiting) -> None:
     for number, each in enumerate((ask, other), 1):
         each("begin")
         each(f"update counts set n = {number} where id = {number}")
-    first = waiting(engine, threads, lambda: ask.tag("update counts set n = n + 10 where id = 2"))
+    first = waiting(lambda: ask.tag("update counts set n = n + 10 where id = 2"))
     error = other.error("update counts set n = n + 10 where id = 1")
     assert (error.sqlstate, error.message) == ("40P01", "deadlock detected")
     assert first.result() == "UPDATE 1"  # the session that failed holds nothing any more
@@ -123,33 +151,29 @@ def test_sessions_that_wait_for_each_other(engine: SqlEngine, ask: Asking, other
     assert ask.rows("select id, n from counts order by id") == [(1, 1), (2, 10)]
 
 
-def test_a_waiting_statement_ends_by_its_time_or_when_it_is_cancelled(
-    engine: SqlEngine, ask: Asking, other: Asking, threads: ThreadPoolExecutor
-) -> None:
+def test_a_waiting_statement_ends_by_its_time_or_when_it_is_cancelled(ask: Asking, other: Asking, waiting: Waiting) -> None:
     ask("begin")
     ask("delete from counts where id = 1")
     other("set lock_timeout = '20ms'")
     error = other.error("update counts set n = 5 where id = 1")
     assert (error.sqlstate, error.message) == ("55P03", "canceling statement due to lock timeout")
     other("set lock_timeout = 0")
-    second = waiting(engine, threads, lambda: other.error("update counts set n = 5 where id = 1"))
+    second = waiting(lambda: other.error("update counts set n = 5 where id = 1"))
     other.session.cancel()
     found = second.result()
     assert isinstance(found, SqlError)
     assert found.sqlstate == "57014"
-    third = waiting(engine, threads, lambda: other.tag("update counts set n = 5 where id = 1"))
+    third = waiting(lambda: other.tag("update counts set n = 5 where id = 1"))
     ask.session.close()
     assert third.result() == "UPDATE 1"  # the deletion was never written
 
 
-def test_a_savepoint_keeps_the_locks_of_a_transaction_that_failed(
-    engine: SqlEngine, ask: Asking, other: Asking, threads: ThreadPoolExecutor
-) -> None:
+def test_a_savepoint_keeps_the_locks_of_a_transaction_that_failed(ask: Asking, other: Asking, waiting: Waiting) -> None:
     ask("begin")
     ask("update counts set n = 7 where id = 1")
     ask("savepoint a")
     assert ask.error("insert into counts values (2, 0, 'x')").sqlstate == "23505"
-    second = waiting(engine, threads, lambda: other.tag("update counts set n = n + 1 where id = 1"))
+    second = waiting(lambda: other.tag("update counts set n = n + 1 where id = 1"))
     ask("rollback to a")
     ask("commit")
     assert second.result() == "UPDATE 1"
@@ -165,13 +189,14 @@ def test_other_rows_and_readers_do_not_wait(ask: Asking, other: Asking) -> None:
     assert other.rows("select id, n from counts order by id") == [(1, 7), (2, 8)]
 
 
-def test_select_for_update(engine: SqlEngine, ask: Asking, other: Asking, threads: ThreadPoolExecutor) -> None:
+def test_select_for_update(ask: Asking, other: Asking, waiting: Waiting) -> None:
     ask("begin")
     assert ask.rows("select n from counts where id = 1 for update") == [(0,)]
     error = other.error("select * from counts c where id < 3 order by id for no key update of c nowait")
     assert (error.sqlstate, error.message) == ("55P03", 'could not obtain lock on row in relation "counts"')
     assert other.rows("select id from counts where id = 2 for share nowait") == [(2,)]
-    second = waiting(engine, threads, lambda: other.rows("select n + 0 from counts where id = 1 for update"))
+    other("set engine = spark")  # which knows no locks
+    second = waiting(lambda: other.rows("select n + 0 from counts where id = 1 for update"))
     ask("update counts set n = 5 where id = 1")
     ask("commit")
     assert second.result() == [(5,)]

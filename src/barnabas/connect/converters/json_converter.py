@@ -6,9 +6,8 @@ they have together. A field that an object lacks is null.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -23,13 +22,14 @@ from barnabas.connect.converters.json_parsing import FEW_ROWS, parsed
 from barnabas.connect.converters.json_schema import (
     DECIMAL,
     OPTIONAL,
-    PRECISION,
     WITHOUT_SCHEMA,
     arrow_type,
     extras_of,
     metadata_of,
     schema_of,
 )
+from barnabas.connect.converters.json_values import MISFITS, filled, fitting
+from barnabas.connect.converters.unions import scattered
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.validators import ValidString
 
@@ -41,8 +41,6 @@ ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. If you are '
     "trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
 )
-
-
 SAMPLE = 256  # rows whose types are those of a batch
 
 
@@ -56,18 +54,8 @@ class Envelope(msgspec.Struct, forbid_unknown_fields=True):
 _ENVELOPE = msgspec.json.Decoder(Envelope)  # made at import, because threads must not make it at once
 _ANY = msgspec.json.Decoder()
 _EXACT = msgspec.json.Decoder(float_hook=Decimal)  # for decimals that are numbers
-_DIGITS = Context(prec=PRECISION)
 _DEFAULT = b'"default"'
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-MISFITS = (
-    ConnectError,
-    pa.ArrowException,
-    ValueError,
-    TypeError,
-    AttributeError,
-    LookupError,
-    OverflowError,
-)  # of schema and payload
 
 
 class JsonConverter:
@@ -182,7 +170,7 @@ def _of_one_schema(payloads: Any, *, fills: bool) -> Converted | None:
     end: Any = b"}"
     if (
         kind is None
-        or (fills and b'"default"' in text)
+        or (fills and _DEFAULT in text)
         or not pc.all(pc.starts_with(payloads, begin)).as_py()
         or not pc.all(pc.ends_with(payloads, end)).as_py()
     ):
@@ -223,20 +211,15 @@ def _columns_of(
         schema = _ANY.decode(text)
         kind = None if schema is None else arrow_type(schema)
         if fills and _DEFAULT in text:
-            values = [_filled(each, schema) for each in values]
+            values = [filled(each, schema) for each in values]
     except (*UNREADABLE, *MISFITS) as error:
         bad |= dict.fromkeys(rows, f"the schema cannot be read: {error!r}")
         return
     if kind is None:
         yield rows, _column(values)
         return
-    try:
-        found = _typed(values, kind)
-    except MISFITS:
-        bad |= dict(_misfits(rows, values, kind))
-        values = [value for row, value in zip(rows, values, strict=True) if row not in bad]
-        rows = [row for row in rows if row not in bad]
-        found = _typed(values, kind)
+    field = pa.field("value", kind, schema.get("optional") is True)
+    rows, found = fitting(rows, values, field, bad)
     if rows:
         yield rows, found
 
@@ -249,79 +232,13 @@ def _metadata(text: bytes) -> Metadata:
     return {**(metadata_of(schema) or {}), **({OPTIONAL: b""} if schema.get("optional") is True else {})}
 
 
-def _filled(value: Any, schema: Any) -> Any:
-    """A value of JSON with the defaults of its schema in place of nulls."""
-    if value is None:
-        return schema.get("default")
-    match schema.get("type"):
-        case "struct" if isinstance(value, dict):
-            return {each["field"]: _filled(value.get(each["field"]), each) for each in schema["fields"]}
-        case "array" if isinstance(value, list):
-            return [_filled(each, schema["items"]) for each in value]
-        case "map" if isinstance(value, dict):
-            return {key: _filled(each, schema["values"]) for key, each in value.items()}
-    return value
-
-
-def _misfits(rows: list[int], values: list[Any], kind: pa.DataType) -> Iterator[tuple[int, str]]:
-    for row, value in zip(rows, values, strict=True):
-        try:
-            _typed([value], kind)
-        except MISFITS as error:
-            yield row, str(error)
-
-
-def _typed(values: list[Any], kind: pa.DataType) -> Array:
-    return pa.array(values if _is_plain(kind) else [_shaped(each, kind) for each in values], kind)
-
-
-def _is_plain(kind: Any) -> bool:
-    """Whether Arrow takes the values of JSON for a type as they are."""
-    if pa.types.is_struct(kind):
-        return all(_is_plain(each.type) for each in kind)
-    if pa.types.is_list(kind):
-        return _is_plain(kind.value_type)
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind))
-
-
-def _shaped(value: Any, kind: pa.DataType) -> Any:
-    """A value of JSON as Arrow takes it for a type."""
-    if value is None:
-        return None
-    if pa.types.is_binary(kind):
-        return base64.b64decode(value)
-    if pa.types.is_decimal(kind):
-        return _decimal(value, kind)
-    if pa.types.is_struct(kind):
-        return {each.name: _shaped(value.get(each.name), each.type) for each in kind}
-    if pa.types.is_list(kind):
-        return [_shaped(each, kind.value_type) for each in value]
-    if pa.types.is_map(kind):
-        pairs = value.items() if isinstance(value, dict) else value
-        return [(_shaped(name, kind.key_type), _shaped(each, kind.item_type)) for name, each in pairs]
-    return float(value) if isinstance(value, Decimal) else value
-
-
-def _decimal(value: Any, kind: Any) -> Decimal:
-    """A decimal: bytes in base64, or a number, which is rounded to the scale."""
-    if isinstance(value, str):
-        return Decimal(f"{int.from_bytes(base64.b64decode(value), 'big', signed=True)}E{-kind.scale}")
-    try:
-        return Decimal(value).quantize(Decimal(f"1E{-kind.scale}"), context=_DIGITS)
-    except InvalidOperation:
-        raise ConnectError(f"{value} has more than {PRECISION} digits with the scale {kind.scale}") from None
-
-
 def _scattered(columns: list[tuple[list[int], Array]], count: int) -> Array:
-    """Columns of some rows each as one; those of different types become one struct, or texts."""
-    if len(columns) == 1 and len(columns[0][0]) == count:
-        return columns[0][1]
-    values: list[Any] = [None] * count
-    for rows, column in columns:
-        for row, value in zip(rows, column.to_pylist(), strict=True):
-            values[row] = value
-    kinds = {each.type for _, each in columns}
-    if len(kinds) != 1:
+    """Columns of some rows each as one; those of types that have nothing in common become texts."""
+    try:
+        return scattered(columns, count)
+    except pa.ArrowException:
+        values: list[Any] = [None] * count
+        for rows, column in columns:
+            for row, value in zip(rows, column.to_pylist(), strict=True):
+                values[row] = value
         return _column(values)
-    found: Array = pa.array(values, kinds.pop())
-    return found

@@ -1,7 +1,8 @@
 """Texts of JSON objects as a column, by Arrow's parser and without a Python object for each row.
 
 It takes the batches that most topics have: one object a record, all with the same fields of the same types. It declines all others, and
-whatever the general way of `json_converter.py` might read in another way; that one says what a text means.
+whatever the general way of `json_converter.py` might read in another way; that one says what a text means. Two things may differ without a
+schema: fields have the order of the rows whose types were looked at, and `-0` among floats keeps its sign.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.types as pt
 
+from barnabas.connect.converters.json_values import lacking
+
 if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array
 
 FEW_ROWS = 512  # so many take about as long one by one
 LEAST_BLOCK = 1 << 20  # bytes that the parser takes at once; a row must fit
 MOST_BYTES = 1 << 30  # of a batch
+MOST_EXACT: dict[Any, float] = {pa.float32(): 2.0**24, pa.float64(): 2.0**53}  # up to these a float holds each integer
 BEGIN, END, LINE_FEED = b"{}\n"
 
 
@@ -53,7 +57,9 @@ def parsed(payloads: Array, kind: Any, unexpected: Literal["error", "ignore"]) -
     if table.num_rows != len(there) or table.column_names != [each.name for each in kind]:
         return None
     found: Any = table.combine_chunks().to_struct_array()
-    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    found = _of_type(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found, kind)
+    if lacking(found) is not None or _are_inexact(found):
+        return None
     whole: Array = _spread(found, payloads) if payloads.null_count else found
     return whole
 
@@ -87,3 +93,24 @@ def _spread(found: Any, payloads: Any) -> Any:
     valid: Any = pc.is_valid(payloads)
     numbers: Any = pc.subtract(pc.cumulative_sum(valid.cast(pa.int64())), 1)
     return found.take(pc.if_else(valid, numbers, pa.scalar(None, pa.int64())))
+
+
+def _of_type(found: Any, kind: Any) -> Any:
+    """The same values in a type whose fields have the nullability and the metadata of the schema, which the parser forgets."""
+    if pt.is_struct(kind):
+        fields = [_of_type(found.field(at), each.type) for at, each in enumerate(kind)]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=found.is_null())
+    if pt.is_list(kind):
+        return pa.Array.from_buffers(kind, len(found), found.buffers()[:2], children=[_of_type(found.values, kind.value_type)])
+    return found
+
+
+def _are_inexact(found: Any) -> bool:
+    """Whether a float may come from an integer that it does not hold, or from a number beyond its range."""
+    kind = found.type
+    if pt.is_struct(kind):
+        return any(_are_inexact(found.field(at)) for at in range(kind.num_fields))
+    if pt.is_list(kind):
+        return _are_inexact(found.values)
+    most: Any = MOST_EXACT.get(kind)
+    return most is not None and bool(pc.any(pc.greater(pc.abs(found), most), min_count=0).as_py())

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from barnabas.connect.converters.interface import Converted, Metadata
 from barnabas.connect.converters.json_schema import name_of, version_of
-from barnabas.connect.converters.unions import joined
+from barnabas.connect.converters.unions import scattered
 from barnabas.connect.errors import ConnectError, RetriableError
 from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.schemas.errors import SchemaDataError
@@ -55,10 +55,10 @@ class _Registered:
         parts: list[tuple[Any, Array]] = []
         for each in np.unique(ids[ids > 0]):
             rows = np.flatnonzero(ids == each)
-            part, reasons = self._decoded(int(each), payloads.take(_places(rows)))
+            part, reasons = self._decoded(int(each), payloads.take(pa.array(rows, pa.int64())))
             bad |= {int(rows[at]): reason for at, reason in reasons.items()}
             parts.append((rows, part))
-        return Converted(_merged(parts, len(payloads)), bad)
+        return Converted(scattered(parts, len(payloads)), bad)
 
     def _decoded(self, schema_id: int, payloads: Array) -> tuple[Array, dict[int, str]]:
         try:
@@ -167,20 +167,3 @@ class ProtobufConverter(_Registered):
     """`io.confluent.connect.protobuf.ProtobufConverter`."""
 
     format = "protobuf"
-
-
-def _merged(parts: list[tuple[Any, Array]], count: int) -> Array:
-    """Columns of some rows each as one: a struct has the fields of all of them."""
-    if not parts:
-        return pa.nulls(count)
-    if len(parts) == 1 and len(parts[0][0]) == count:
-        return parts[0][1]
-    whole = joined([pa.table({"value": part}) for _, part in parts])
-    place = np.full(count, -1, np.int64)
-    place[np.concatenate([rows for rows, _ in parts])] = np.arange(whole.num_rows)
-    made: Array = whole.column("value").combine_chunks().take(_places(place, place < 0))
-    return made
-
-
-def _places(rows: Any, missing: Any = None) -> Any:
-    return pa.array(rows, pa.int64(), mask=missing)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from barnabas.connect.converters.interface import Array
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
@@ -26,3 +30,21 @@ def _relaxed(field: pa.Field[Any]) -> pa.Field[Any]:
     if pa.types.is_struct(kind):
         kind = pa.struct([_relaxed(each) for each in kind])
     return pa.field(field.name, kind, metadata=field.metadata)
+
+
+def scattered(parts: Sequence[tuple[Any, Array]], count: int) -> Array:
+    """Columns of some rows each as one, null at the other rows. Raises as `joined` does.
+
+    Args:
+        parts: the numbers of rows, and their values in this order.
+        count: of all rows.
+    """
+    if not parts:
+        return pa.nulls(count)
+    if len(parts) == 1 and len(parts[0][0]) == count:
+        return parts[0][1]
+    whole = joined([pa.table({"value": part}) for _, part in parts])
+    place = np.full(count, -1, np.int64)
+    place[np.concatenate([rows for rows, _ in parts])] = np.arange(whole.num_rows)
+    made: Array = whole.column("value").combine_chunks().take(pa.array(place, pa.int64(), mask=place < 0))
+    return made

@@ -17,7 +17,8 @@ from barnabas.connect.references import Resolver
 
 WITHOUT_EFFECT = "Without effect"  # how the documentation of such a key begins
 # keys that definitions do not list one by one: settings of clients, and those of converters
-OF_ALL = ("key.converter.", "value.converter.", "header.converter.", "admin.override.")
+OF_ALL = ("key.converter.", "value.converter.", "header.converter.")
+ADMIN = "admin.override."
 OF_KIND = {Kind.SOURCE: ("producer.override.",), Kind.SINK: ("consumer.override.", "producer.override.")}
 
 OF_OTHERS = ("topic",)  # of the batches of a source that name none; the sources here define it
@@ -44,6 +45,8 @@ def unused_keys(config: Config, worker: Mapping[str, str], resolver: Resolver) -
         if key in known:
             if _is_idle(known[key]) and value.strip() != (as_text(known[key].default, known[key].type) or ""):
                 reasons[key] = known[key].documentation.split(". ")[0].rstrip(".").removeprefix(WITHOUT_EFFECT).lstrip(":, ")
+        elif key.startswith(ADMIN):
+            reasons[key] = "topics are created with the client of the task"
         elif not key.startswith(families) and key not in of_others:
             reasons[key] = f"{found.name} has no such key"
     return reasons

@@ -100,9 +100,15 @@ class Task:
                 self._error = error
                 self.log.error("event=task-failed error=%r", one_line(error), exc_info=error)
         finally:
+            self._leave()
             self._opened.set()
+
+    def _leave(self) -> None:
+        try:
             self._progress.close()
             self.leave()
+        except Exception as error:
+            self.log.warning("event=task-not-closed error=%r", one_line(error), exc_info=error)
 
     def failure(self) -> str | None:
         """Why it has ended, in one line; None while it runs, and after all of its work."""

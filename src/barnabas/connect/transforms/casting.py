@@ -12,7 +12,7 @@ from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.converters.connect_texts import texts_of
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.transforms.interface import FieldTransform, fields_of, mapped, struct_of
+from barnabas.connect.transforms.interface import REPLACE_NULL, FieldTransform, fields_of, mapped, struct_of
 from barnabas.connect.validators import Checked
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Cast(FieldTransform):
             documentation="Fields and their types, as field1:type,field2:type; one type alone is for the whole. "
             "Types: int8, int16, int32, int64, float32, float64, boolean, string.",
         )
-        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Without effect: the converter's key of this name says it.")
+        .define(**REPLACE_NULL)
     )  # fmt: skip
 
     def __init__(self, config: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from barnabas.connect.errors import ConnectError
 from barnabas.connect.transforms.interface import Transform, column, fields_of, with_column
 from barnabas.connect.transforms.java_texts import date_text
 from barnabas.connect.transforms.times import moment_of, utc
-from barnabas.connect.validators import Checked, NonEmptyList, one_of
+from barnabas.connect.validators import NonEmptyList, Refused, one_of
 
 logger = logging.getLogger(__name__)
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
@@ -148,17 +148,16 @@ class TombstoneHandler(Transform):
         return records.filter(kept).combine_chunks()
 
 
-def _no_condition(name: str, value: Any) -> None:
-    raise ConfigError(
-        f"Invalid value {value} for configuration {name}: conditions of JSONPath do not run here; barnabas.Sql filters by a SELECT, "
-        "and org.apache.kafka.connect.transforms.Filter by a predicate"
-    )
+NO_CONDITION = Refused(
+    "conditions of JSONPath do not run here; barnabas.Sql filters by a SELECT, and org.apache.kafka.connect.transforms.Filter by "
+    "a predicate"
+)
 
 
 class Filter(Transform):
     """Confluent's filter, whose condition is a JSONPath: refused."""
 
     config = ConfigDef().define(
-        "filter.condition", Type.STRING, importance=HIGH, validator=Checked(_no_condition, "none"),
+        "filter.condition", Type.STRING, importance=HIGH, validator=NO_CONDITION,
         documentation="Refused: no JSONPath runs here.",
     )  # fmt: skip

@@ -15,7 +15,7 @@ from barnabas.connect.converters.header_converters import HEADERS
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.java_patterns import java_pattern, java_replacement
 from barnabas.connect.transforms.interface import Transform, column, fields_of, struct_of, with_column
-from barnabas.connect.validators import Checked, Regex, one_of
+from barnabas.connect.validators import Refused, Regex, one_of
 
 if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array
@@ -207,11 +207,9 @@ def _replaced(text: str, pattern: re.Pattern[str], replacement: str) -> str | No
     return None if found is None else found.expand(replacement)
 
 
-def _no_script(name: str, value: Any) -> None:
-    raise ConfigError(
-        f"Invalid value {value} for configuration {name}: scripts of Java do not run here; barnabas.Sql filters and changes "
-        "records by a SELECT, and barnabas.Python by a function"
-    )
+NO_SCRIPT = Refused(
+    "scripts of Java do not run here; barnabas.Sql filters and changes records by a SELECT, and barnabas.Python by a function"
+)
 
 
 class Scripted(Transform):
@@ -221,6 +219,6 @@ class Scripted(Transform):
         "language",
         Type.STRING,
         importance=HIGH,
-        validator=Checked(_no_script, "none"),
+        validator=NO_SCRIPT,
         documentation="Refused: no script runs here.",
     )

@@ -13,6 +13,7 @@ from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.converters.json_schema import NAME, OPTIONAL, VERSION, WITHOUT_SCHEMA
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.transforms.interface import (
+    REPLACE_NULL,
     FieldTransform,
     Transform,
     column,
@@ -45,12 +46,7 @@ class ExtractField(FieldTransform):
 
     config = _with_syntax(
         ConfigDef().define("field", Type.STRING, importance=MEDIUM, documentation="Field name to extract.")
-    ).define(
-        "replace.null.with.default",
-        Type.BOOLEAN,
-        True,
-        documentation="Without effect: the converter's key of this name says it.",
-    )
+    ).define(**REPLACE_NULL)
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self._name, self._names = config["field"], _path(config["field"], config)
@@ -116,12 +112,7 @@ class InsertField(FieldTransform):
     config = (
         config.define("static.field", Type.STRING, None, documentation="Field name for the constant.")
         .define("static.value", Type.STRING, None, documentation="The constant.")
-        .define(
-            "replace.null.with.default",
-            Type.BOOLEAN,
-            True,
-            documentation="Without effect: the converter's key of this name says it.",
-        )
+        .define(**REPLACE_NULL)
     )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -160,12 +151,7 @@ class ReplaceField(FieldTransform):
         .define("exclude", Type.LIST, (), importance=MEDIUM, documentation="Fields to exclude. This goes before include.")
         .define("include", Type.LIST, (), importance=MEDIUM, documentation="Fields to include; the others are left out.")
         .define("renames", Type.LIST, (), importance=MEDIUM, documentation="Field rename mappings: foo:bar,abc:xyz.")
-        .define(
-            "replace.null.with.default",
-            Type.BOOLEAN,
-            True,
-            documentation="Without effect: the converter's key of this name says it.",
-        )
+        .define(**REPLACE_NULL)
     )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -201,7 +187,7 @@ class MaskField(FieldTransform):
             "replacement", Type.STRING, None, importance=LOW, validator=None,
             documentation="A constant that replaces the values of numeric and string fields.",
         )
-        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Without effect: the converter's key of this name says it.")
+        .define(**REPLACE_NULL)
     )  # fmt: skip
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -268,12 +254,7 @@ class ValueToKey(Transform):
             validator=UniqueList(may_be_empty=False),
             documentation="Field names on the record value to extract as the record key.",
         )
-        .define(
-            "replace.null.with.default",
-            Type.BOOLEAN,
-            True,
-            documentation="Without effect: the converter's key of this name says it.",
-        )
+        .define(**REPLACE_NULL)
     )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -322,12 +303,7 @@ class SetSchemaMetadata(FieldTransform):
         ConfigDef()
         .define("schema.name", Type.STRING, None, importance=HIGH, documentation="Schema name to set.")
         .define("schema.version", Type.INT, None, importance=HIGH, documentation="Schema version to set.")
-        .define(
-            "replace.null.with.default",
-            Type.BOOLEAN,
-            True,
-            documentation="Without effect: the converter's key of this name says it.",
-        )
+        .define(**REPLACE_NULL)
     )
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -345,5 +321,5 @@ class SetSchemaMetadata(FieldTransform):
 
     def metadata(self, records: pa.Table) -> Metadata:
         before = super().metadata(records) or {}
-        kept = {VERSION: before[VERSION]} if VERSION in before and len(self._set) and self._set.get(VERSION) == b"" else {}
+        kept = {VERSION: before[VERSION]} if VERSION in before and self._set[VERSION] == b"" else {}
         return {**before, **self._set, **kept}

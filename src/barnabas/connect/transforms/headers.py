@@ -12,7 +12,16 @@ from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.converters.connect_texts import parsed
 from barnabas.connect.converters.header_converters import HEADERS
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.transforms.interface import Transform, column, fields_of, has_schema, metadata_of, struct_of, with_column
+from barnabas.connect.transforms.interface import (
+    REPLACE_NULL,
+    Transform,
+    column,
+    fields_of,
+    has_schema,
+    metadata_of,
+    struct_of,
+    with_column,
+)
 from barnabas.connect.validators import NonEmptyList, NonNull, UniqueList, one_of
 
 if TYPE_CHECKING:
@@ -89,7 +98,7 @@ class HeaderFrom(Transform):
             "operation", Type.STRING, importance=Importance.HIGH, validator=one_of("move", "copy"),
             documentation="Whether the fields stay in the record: copy, or not: move.",
         )
-        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Without effect: the converter's key of this name says it.")
+        .define(**REPLACE_NULL)
     )  # fmt: skip
 
     def __init__(self, config: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.connect.config_def import ConfigDef
+from barnabas.connect.config_types import Type
 from barnabas.connect.converters.header_converters import SIMPLE, HeaderConverter
 from barnabas.connect.converters.json_schema import WITHOUT_SCHEMA
 from barnabas.connect.errors import ConnectError
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array, Metadata
 
     Field = pa.Field[Any]
+
+
+REPLACE_NULL: Mapping[str, Any] = {
+    "name": "replace.null.with.default", "type": Type.BOOLEAN, "default": True,
+    "documentation": "Without effect: the converter's key of this name says it.",
+}  # fmt: skip
 
 
 class Transform:

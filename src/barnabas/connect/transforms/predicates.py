@@ -30,7 +30,7 @@ class TopicNameMatches(Predicate):
     def __init__(self, config: Mapping[str, Any]) -> None:
         try:
             self._pattern = java_pattern(config["pattern"])
-        except (re.error, OverflowError, RecursionError) as error:
+        except re.error as error:
             raise ConfigError(f"Invalid value {config['pattern']} for configuration pattern: {error}") from None
 
     def matches(self, records: pa.Table) -> Array:

@@ -30,7 +30,7 @@ class RegexRouter(Transform):
     def __init__(self, config: Mapping[str, Any]) -> None:
         try:
             self._pattern = java_pattern(config["regex"])
-        except (re.error, OverflowError, RecursionError) as error:
+        except re.error as error:
             raise ConfigError(f"Invalid value {config['regex']} for configuration regex: Invalid regex: {error}") from None
         try:
             self._replacement = java_replacement(self._pattern, config["replacement"])

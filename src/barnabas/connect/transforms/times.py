@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.transforms.interface import FieldTransform, fields_of, no_values, struct_of
+from barnabas.connect.transforms.interface import REPLACE_NULL, FieldTransform, fields_of, no_values, struct_of
 from barnabas.connect.transforms.java_texts import date_text, strptime_form
 from barnabas.connect.validators import one_of
 
@@ -53,7 +53,7 @@ class TimestampConverter(FieldTransform):
             "unix.precision", Type.STRING, "milliseconds", importance=Importance.LOW, validator=one_of(*MS_OF),
             documentation="The unit of a number.",
         )
-        .define("replace.null.with.default", Type.BOOLEAN, True, documentation="Without effect: the converter's key of this name says it.")
+        .define(**REPLACE_NULL)
     )  # fmt: skip
 
     def __init__(self, config: Mapping[str, Any]) -> None:

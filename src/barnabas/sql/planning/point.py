@@ -36,7 +36,7 @@ class Point:
         found = []
         for field, literal, number in self.values:
             value = literal if number is None else given[number - 1]
-            if value is None or not _fits(value, field.type):
+            if value is None or not fits(value, field.type):
                 return None
             found.append(value)
         return found
@@ -104,7 +104,7 @@ def _number(text: str) -> Any:
     return int(text) if text.isdigit() else decimal.Decimal(text)
 
 
-def _fits(value: Any, kind: pa.DataType) -> bool:
+def fits(value: Any, kind: pa.DataType) -> bool:
     """Whether a value is of a column's type as it is, so that equality needs no cast."""
     if pa.types.is_integer(kind):
         return type(value) is int and -(2 ** (kind.bit_width - 1)) <= value < 2 ** (kind.bit_width - 1)

@@ -88,7 +88,7 @@ class Constraints:
         """Keep other sessions from bringing the same values before they are written."""
         for each in self._unique:
             values = [value for value in values_of(rows, each.definition.columns) if any(cell is not None for cell in value)]
-            self._session.lock(self._relation.topic, (repr((each.definition.name, value)).encode() for value in values))
+            self._session.lock(self._relation.topic, ((each.definition.name, *value) for value in values))
 
     def without_conflicts(self, rows: pa.Table, only: UniqueDefinition | None = None) -> pa.Table:
         """The rows that have no values of other ones, by all UNIQUE constraints or by one."""

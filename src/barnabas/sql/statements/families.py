@@ -67,10 +67,10 @@ def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | No
             return modify.delete(session, statement, given, tree)
         case exp.Merge():
             return merge(session, statement, given, tree)
-    if on_spark.runs_on_spark(session, tree):
-        return on_spark.select_on_spark(session, statement, tree, given)
     if locks_of(tree):
         return select_for_update(session, statement, given, tree)
+    if on_spark.runs_on_spark(session, tree):
+        return on_spark.select_on_spark(session, statement, tree, given)
     return select(session, statement, given, tree)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
@@ -141,7 +141,7 @@ class Host(Protocol):
     def lock_rows(self, relation: TopicRelation, *parts: pa.Table, waits: bool = True) -> None:
         """Keep other sessions from changing rows that the statement has read, within `change`; it runs again if they did."""
 
-    def lock(self, topic: str, names: Iterable[bytes] | None, *, waits: bool = True) -> bool:
+    def lock(self, topic: str, names: Iterable[Hashable] | None, *, waits: bool = True) -> bool:
         """Keep other sessions from changing rows, within `change`. Whether one of them may have changed since the statement began."""
 
     def write(self, relation: TopicRelation, rows: pa.Table, *, deleted: bool = False) -> None:

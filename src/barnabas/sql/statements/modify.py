@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.types as pt
 from sqlglot import exp
 
 from barnabas import limits
@@ -15,6 +14,7 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import table_of
+from barnabas.sql.planning.point import fits
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.statements.enforcement import Constraints
 from barnabas.sql.statements.generated import generated_of, with_generated
@@ -26,7 +26,6 @@ from barnabas.sql.states import LIMIT_EXCEEDED, not_supported
 from barnabas.sql.writing.records import keys_of
 
 PLAIN = (exp.Column, exp.Identifier, exp.Literal, exp.Parameter, exp.Paren, exp.Add, exp.Sub, exp.Mul, exp.And, exp.EQ)
-INTEGER = 1 << 31  # literals below it are integers
 
 
 def update(session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any = None) -> Ready:
@@ -123,9 +122,7 @@ def _is_plain(tree: Any) -> bool:
 
 def _fits(value: Any, kind: pa.DataType) -> bool:
     """Whether a literal would have the type of the parameter in its place, or one that gives the same."""
-    if pt.is_integer(kind):
-        return type(value) is int and -INTEGER <= value < INTEGER
-    return pt.is_string(kind) and isinstance(value, str)
+    return fits(value, kind) and fits(value, pa.string() if isinstance(value, str) else pa.int32())
 
 
 def check_count(rows: pa.Table) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas import limits
 from barnabas.sql.catalog.definitions import PUBLIC, TableDefinition, schema_marker
@@ -13,6 +13,7 @@ from barnabas.sql.statements.dropping import drop_with_users
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.naming import name_at
 from barnabas.sql.statements.ready import Ready
+from barnabas.sql.statements.sequences import drop_one
 from barnabas.sql.states import not_supported, syntax_error
 from barnabas.sql.views.dependents import DEPENDENT
 
@@ -74,13 +75,16 @@ def drop_schema(session: Host, statement: Statement) -> Ready:
                 raise SqlError(UNDEFINED_SCHEMA, f'schema "{name}" does not exist', position=statement.position(end - 1))
             session.notify(Notice(f'schema "{name}" does not exist, skipping'))
             return Done("DROP SCHEMA")
-        while inside := _inside(session.definitions.tables, name):
-            if not cascades:
-                raise SqlError(
-                    DEPENDENT, f'cannot drop schema {name} because other objects depend on it', detail=f"it has {', '.join(inside[:5])}",
-                    hint="Use DROP … CASCADE to drop the dependent objects too.",
-                )  # fmt: skip
-            drop_with_users(session, inside[0])
+        session.sequences.refresh(session.running, max_age_s=0)
+        if not cascades and (inside := [*_inside(session.definitions.tables, name), *_inside(session.sequences.sequences, name)]):
+            raise SqlError(
+                DEPENDENT, f'cannot drop schema {name} because other objects depend on it', detail=f"it has {', '.join(inside[:5])}",
+                hint="Use DROP … CASCADE to drop the dependent objects too.",
+            )  # fmt: skip
+        while tables := _inside(session.definitions.tables, name):
+            drop_with_users(session, tables[0])
+        while sequences := _inside(session.sequences.sequences, name):
+            drop_one(session, session.sequences.sequences[sequences[0]], is_cascade=True)
         marker = schema_marker(name).name
         session.definitions.change(
             session.client, session.running, lambda tables: {} if _inside(tables, name) else {marker: None}
@@ -90,8 +94,8 @@ def drop_schema(session: Host, statement: Statement) -> Ready:
     return Ready(statement.text, run)
 
 
-def _inside(tables: Mapping[str, TableDefinition], schema: str) -> list[str]:
-    return [each for each in tables if each.startswith(f"{schema}.")]
+def _inside(names: Iterable[str], schema: str) -> list[str]:
+    return [each for each in names if each.startswith(f"{schema}.")]
 
 
 def _name(statement: Statement, at: int) -> tuple[str, int]:

@@ -184,13 +184,14 @@ def drop_sequence(session: Host, statement: Statement) -> Ready:
                 if not (if_exists and error.sqlstate == UNDEFINED_TABLE):
                     raise
                 continue
-            _drop(session, found, is_cascade=is_cascade)
+            drop_one(session, found, is_cascade=is_cascade)
         return Done("DROP SEQUENCE")
 
     return Ready(statement.text, run)
 
 
-def _drop(session: Host, sequence: Numbered, *, is_cascade: bool) -> None:
+def drop_one(session: Host, sequence: Numbered, *, is_cascade: bool) -> None:
+    """Drop a sequence, with the defaults that take its numbers if `is_cascade`. Raises SqlError 2BP01."""
     name = sequence.name
     if sequence.identity:
         raise SqlError(

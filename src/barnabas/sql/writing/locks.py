@@ -15,14 +15,17 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from barnabas import limits
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import DEADLOCK, LOCK_NOT_AVAILABLE
 
 LOOK_S = 0.05  # between two looks whether the statement was cancelled while it waits
+ENDS_S = 60.0  # so long the markers of a commit may take; a topic that lost its end must not stop statements for ever
+SOME, ALL = ("some name",), ("all names",)  # stand for names of a topic among those that were released
 Ends = dict[int, int]  # the offset behind what was written, by partition
+Name = Hashable
 
 
 class RowLocks:
@@ -31,95 +34,91 @@ class RowLocks:
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.clock = 0  # counts releases
-        self.waiting = 0  # sessions that wait for others
-        self.owners: dict[tuple[str, bytes], Holder] = {}
+        self.owners: dict[tuple[str, Name], Holder] = {}
         self.topics: dict[str, _Topic] = {}
-        self._released: OrderedDict[tuple[str, bytes], int] = OrderedDict()
+        self._released: OrderedDict[tuple[str, Name], int] = OrderedDict()
         self._forgotten = 0  # releases up to this one may be forgotten
-        self._ends: OrderedDict[tuple[str, str], Ends] = OrderedDict()
+        self._ends: OrderedDict[tuple[str, str], tuple[float, Ends]] = OrderedDict()
 
     def holder(self) -> Holder:
         """Of a session."""
         return Holder(self)
 
-    def topic(self, name: str) -> _Topic:
-        """The state of a topic that somebody locks."""
-        return self.topics.setdefault(name, _Topic())
+    @property
+    def waiting(self) -> int:
+        """How many sessions wait for others."""
+        with self.changed:
+            return sum(bool(each.blockers) for topic in self.topics.values() for each in topic.visitors)
 
-    def is_newer_than(self, mark: int, names: Iterable[tuple[str, bytes]], *, any_name: bool) -> bool:
-        """Whether a name was released with a change after a moment, or may have been.
+    def is_newer_than(self, mark: int, topic: str, names: Iterable[Name] | None) -> bool:
+        """Whether a name was released with a change after a moment, or may have been; None: any name of the topic."""
+        wanted = (SOME,) if names is None else (ALL, *names)
+        return mark < self._forgotten or any(self._released.get((topic, name), 0) > mark for name in wanted)
 
-        Args:
-            any_name: whether each name counts, of whatever topic.
-        """
-        if any_name:
-            return mark < self.clock
-        return mark < self._forgotten or any(self._released.get(name, 0) > mark for name in names)
-
-    def note(self, names: Iterable[tuple[str, bytes]]) -> None:
-        """Names are released at this moment, and changed."""
-        for name in names:
-            self._released.pop(name, None)
-            self._released[name] = self.clock
+    def note(self, topic: str, names: Iterable[Name]) -> None:
+        """Names of a topic are released at this moment, and changed."""
+        for name in (SOME, *names):
+            self._released.pop((topic, name), None)
+            self._released[topic, name] = self.clock
         while len(self._released) > limits.MAX_SQL_RELEASED_LOCKS:
             self._forgotten = max(self._forgotten, self._released.popitem(last=False)[1])
-
-    def forget_all(self) -> None:
-        """A whole topic is released: each name may have been changed."""
-        self._released.clear()
-        self._forgotten = self.clock
 
     def wrote(self, topic: tuple[str, str], ends: Mapping[int, int]) -> None:
         """Take note of what a session wrote to a topic, given by name and id."""
         with self.changed:
-            known = self._ends.pop(topic, {})
-            self._ends[topic] = known | {each: max(end, known.get(each, 0)) for each, end in ends.items()}
+            known = self._ends.pop(topic, (0.0, {}))[1]
+            self._ends[topic] = time.monotonic(), known | {each: max(end, known.get(each, 0)) for each, end in ends.items()}
             while len(self._ends) > limits.MAX_SQL_LOCKED_TOPICS:
                 self._ends.popitem(last=False)
 
     def ends(self, topic: tuple[str, str]) -> Ends:
         """The offsets behind what sessions wrote to a topic. A commit may be answered before all its markers are there."""
         with self.changed:
-            return dict(self._ends.get(topic, {}))
+            at, ends = self._ends.get(topic, (0.0, {}))
+            return dict(ends) if time.monotonic() - at < ENDS_S else {}
 
 
 class _Topic:
-    """The holders of names of one topic."""
+    """The holders of names of one topic. It stays while somebody holds a name or asks for one."""
 
     def __init__(self) -> None:
         self.counts: dict[Holder, int] = {}
         self.whole: Holder | None = None
         self.waiting: list[Holder] = []  # for the whole topic, the first first
+        self.visitors: set[Holder] = set()  # within `take`
+
+    @property
+    def is_unused(self) -> bool:
+        return not (self.counts or self.whole or self.visitors)
 
 
 class Holder:
-    """The locks of one session.
-
-    One thread uses it at a time.
-    """
+    """The locks of one session. One thread uses it at a time."""
 
     def __init__(self, locks: RowLocks) -> None:
         self._locks = locks
-        self._held: dict[str, set[bytes]] = {}
+        self._held: dict[str, set[Name]] = {}
         self._whole: set[str] = set()
         self._mark = 0
-        self._blockers: set[Holder] = set()
+        self.blockers: set[Holder] = set()  # those that it waits for
 
-    def __bool__(self) -> bool:
-        return bool(self._held or self._whole)
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds nothing."""
+        return not (self._held or self._whole)
 
     def look(self) -> None:
         """The session is about to read."""
         with self._locks.changed:
             self._mark = self._locks.clock
 
-    def take(self, topic: str, names: Iterable[bytes] | None, check: Callable[[], None], timeout_s: float) -> bool:
+    def take(self, topic: str, names: Iterable[Name] | None, check: Callable[[], None], timeout_s: float | None) -> bool:
         """Hold names of a topic. Whether one that was not held before may have been changed since `look`.
 
         Args:
             names: None for the whole topic.
             check: called now and then while it waits; it raises to stop that.
-            timeout_s: 0 for no limit.
+            timeout_s: None for no limit.
 
         Raises:
             SqlError: 40P01, 55P03.
@@ -133,10 +132,10 @@ class Holder:
             return False
         locks = self._locks
         with locks.changed:
-            state = locks.topic(topic)
+            state = locks.topics.setdefault(topic, _Topic())
+            state.visitors.add(self)
             try:
-                self._wait(topic, state, wanted, is_whole, check, timeout_s)
-                newer = locks.is_newer_than(self._mark, ((topic, name) for name in wanted), any_name=is_whole)
+                self._wait(topic, state, None if is_whole else wanted, check, timeout_s)
                 if is_whole:
                     state.whole = self
                     self._whole.add(topic)
@@ -144,40 +143,39 @@ class Holder:
                     locks.owners.update(dict.fromkeys(((topic, name) for name in wanted), self))
                     self._held.setdefault(topic, set()).update(wanted)
                     state.counts[self] = len(self._held[topic])
-                return newer
+                return locks.is_newer_than(self._mark, topic, None if is_whole else wanted)
             finally:
-                self._forget(topic, state)
+                state.visitors.remove(self)
+                self._forget(topic)
 
     def _wait(
-        self, topic: str, state: _Topic, wanted: list[bytes], is_whole: bool, check: Callable[[], None], timeout_s: float
+        self, topic: str, state: _Topic, wanted: list[Name] | None, check: Callable[[], None], timeout_s: float | None
     ) -> None:  # fmt: skip
-        until = time.monotonic() + timeout_s if timeout_s else None
-        if is_whole:
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        if wanted is None:
             state.waiting.append(self)
         try:
-            while blockers := self._those_before(topic, state, wanted, is_whole):
-                self._blockers = blockers
+            while found := self._those_before(topic, state, wanted):
+                self.blockers = found
                 if self._waits_for_itself():
                     raise SqlError(
                         DEADLOCK, "deadlock detected", hint="run the transaction again",
-                        detail="Sessions wait for rows that each other changes.",
+                        detail="Two or more sessions have changed rows that the others want to change.",
                     )  # fmt: skip
                 if until is not None and time.monotonic() >= until:
                     raise SqlError(LOCK_NOT_AVAILABLE, "canceling statement due to lock timeout")
-                self._locks.waiting += 1
                 self._locks.changed.wait(LOOK_S)
-                self._locks.waiting -= 1
                 check()
         finally:
-            self._blockers = set()
-            if is_whole:
+            self.blockers = set()
+            if wanted is None:
                 state.waiting.remove(self)
                 self._locks.changed.notify_all()
 
-    def _those_before(self, topic: str, state: _Topic, wanted: list[bytes], is_whole: bool) -> set[Holder]:
+    def _those_before(self, topic: str, state: _Topic, wanted: list[Name] | None) -> set[Holder]:
         """The holders that must release something first."""
         found = {state.whole} if state.whole is not None else set()
-        if is_whole:
+        if wanted is None:
             found.update(state.counts)
         else:
             owners = self._locks.owners
@@ -189,14 +187,14 @@ class Holder:
 
     def _waits_for_itself(self) -> bool:
         seen: set[Holder] = set()
-        following = list(self._blockers)
+        following = list(self.blockers)
         while following:
             each = following.pop()
             if each is self:
                 return True
             if each not in seen:
                 seen.add(each)
-                following += each._blockers
+                following += each.blockers
         return False
 
     def release(self, *, changed: bool) -> None:
@@ -205,26 +203,25 @@ class Holder:
         Args:
             changed: whether something may have been written.
         """
-        if not self:
+        if self.is_empty:
             return
         locks = self._locks
         with locks.changed:
-            if changed:
-                locks.clock += 1
-                locks.note((topic, name) for topic, names in self._held.items() for name in names)
-                if self._whole:
-                    locks.forget_all()
+            locks.clock += changed
             for topic in {*self._held, *self._whole}:
-                state = locks.topic(topic)
-                for name in self._held.pop(topic, ()):
+                names, is_whole = self._held.pop(topic, set()), topic in self._whole
+                if changed:
+                    locks.note(topic, (ALL,) if is_whole else names)
+                for name in names:
                     del locks.owners[topic, name]
+                state = locks.topics[topic]
                 state.counts.pop(self, None)
-                if state.whole is self:
+                if is_whole:
                     state.whole = None
-                self._forget(topic, state)
+                self._forget(topic)
             self._whole.clear()
             locks.changed.notify_all()
 
-    def _forget(self, topic: str, state: _Topic) -> None:
-        if not state.counts and state.whole is None and not state.waiting:
-            self._locks.topics.pop(topic, None)
+    def _forget(self, topic: str) -> None:
+        if self._locks.topics[topic].is_unused:
+            del self._locks.topics[topic]

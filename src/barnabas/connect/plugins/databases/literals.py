@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from barnabas.connect.plugins.databases.columns import Sort, sort_of
 
-NUMBERS = frozenset({Sort.INT8, Sort.INT16, Sort.INT32, Sort.INT64, Sort.FLOAT32, Sort.FLOAT64, Sort.DECIMAL})
+NUMBERS = frozenset({Sort.INT8, Sort.INT16, Sort.INT32, Sort.INT64, Sort.FLOAT32, Sort.FLOAT64})
 NOT_NUMBERS = "numbers that are not finite cannot be used with MySQL"
 
 
@@ -55,10 +55,13 @@ def _joined(texts: Any) -> bytes:
 
 def _literals(column: Any) -> Any:
     sort = sort_of(column.type)
+    texts: Any
     if sort in NUMBERS:
         if sort in {Sort.FLOAT32, Sort.FLOAT64} and not pc.all(pc.is_finite(column), min_count=0).as_py():
             raise ValueError(NOT_NUMBERS)
-        texts: Any = column.cast(pa.string())
+        texts = column.cast(pa.string())
+    elif sort is Sort.DECIMAL:
+        texts = _decimals(column)
     elif sort is Sort.BOOLEAN:
         texts = column.cast(pa.int8()).cast(pa.string())
     elif sort is Sort.BYTES:
@@ -66,3 +69,11 @@ def _literals(column: Any) -> Any:
     else:
         texts = pc.binary_join_element_wise("'", pc.replace_substring(column.cast(pa.string()), "'", "''"), "'", "")
     return pc.fill_null(texts, "NULL")
+
+
+def _decimals(column: Any) -> Any:
+    """Texts without an exponent: a number with one is a float for the database, and has fewer digits."""
+    texts: Any = column.cast(pa.string())
+    if not pc.any(pc.match_substring(texts, "E"), min_count=0).as_py():
+        return texts
+    return pa.array([None if each is None else f"{each:f}" for each in column.to_pylist()], pa.string())

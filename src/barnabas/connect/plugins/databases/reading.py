@@ -106,21 +106,28 @@ def _table(columns: Sequence[Described], rows: Sequence[Sequence[Any]], zone: da
 
 def _array(values: list[Any], kind: Any, zone: datetime.tzinfo) -> Any:
     if kind is not None and pa.types.is_timestamp(kind):
-        values = _in_zone(values, zone)
+        values = _in_zone(_without_texts(values), zone)
     elif kind is not None and pa.types.is_string(kind):
         values = [_text(each) for each in values]
+    elif kind is not None and pa.types.is_date(kind):
+        values = _without_texts(values)
     try:
         return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return pa.array([_text(each) for each in values], pa.string())
 
 
+def _without_texts(values: list[Any]) -> list[Any]:
+    """Times; null for what is none, such as MySQL's 0000-00-00, of which the driver makes a text."""
+    return [None if isinstance(each, str) else each for each in values] if str in map(type, values) else values
+
+
 def _in_zone(values: list[Any], zone: datetime.tzinfo) -> list[Any]:
-    """Times of one column with their zone; a value that is no time, such as MySQL's 0000-00-00, stays as it is."""
-    some = next((each for each in values if isinstance(each, datetime.datetime)), None)
+    """Times of one column with their zone."""
+    some = next((each for each in values if each is not None), None)
     if some is None or some.tzinfo is not None or zone == datetime.UTC or str(zone) == "UTC":
         return values  # Arrow takes a time without a zone as one in UTC
-    return [each.replace(tzinfo=zone) if isinstance(each, datetime.datetime) else each for each in values]
+    return [each if each is None else each.replace(tzinfo=zone) for each in values]
 
 
 def _text(value: Any) -> str | None:

@@ -10,7 +10,7 @@ from barnabas.connect.api import Config
 from barnabas.connect.config_def import NO_DEFAULT, ConfigDef
 from barnabas.connect.config_types import Importance, Type, invalid
 from barnabas.connect.errors import BadRecords
-from barnabas.connect.java_patterns import java_pattern
+from barnabas.connect.java_patterns import java_pattern, java_replacement
 from barnabas.connect.plugins.dialects.translation import Row, Texts, TranslatedSink, defined, idle, refusing
 from barnabas.connect.plugins.http.settings import CODES, URL
 from barnabas.connect.plugins.http.sink import HttpSink
@@ -85,7 +85,6 @@ REFUSED = {
     "batch.key.pattern": "a request has records of one topic",
     "oauth2.client.headers": "the request for the token has no further headers",
 }
-_GROUP = re.compile(r"\$(\d)")
 
 
 def _definition() -> ConfigDef:
@@ -159,12 +158,9 @@ def _replacements(given: Mapping[str, Any]) -> Sequence[tuple[re.Pattern[str], s
         raise invalid(REPLACEMENTS, given.get(REPLACEMENTS, ""), f"there are {len(patterns)} {PATTERNS}")
     try:
         compiled = [java_pattern(each) for each in patterns]
-    except (re.error, OverflowError, RecursionError) as error:
+    except re.error as error:
         raise invalid(PATTERNS, given[PATTERNS], str(error)) from None
-    found = [(pattern, _GROUP.sub(r"\\g<\1>", to)) for pattern, to in zip(compiled, replacements, strict=True)]
     try:
-        for pattern, to in found:
-            pattern.sub(to, "")  # refuses a group that the pattern lacks, and an escape that there is not
-    except (re.error, IndexError) as error:
+        return [(pattern, java_replacement(pattern, to)) for pattern, to in zip(compiled, replacements, strict=True)]
+    except re.error as error:
         raise invalid(REPLACEMENTS, given[REPLACEMENTS], str(error)) from None
-    return found

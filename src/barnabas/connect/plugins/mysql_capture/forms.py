@@ -15,7 +15,6 @@ from barnabas.connect.plugins.mysql_capture.settings import Settings
 TIME, DATA = "io.debezium.time.", "io.debezium.data."
 DAY_0 = datetime.date(1970, 1, 1)
 EPOCH = datetime.datetime.combine(DAY_0, datetime.time())  # without a zone, as the values are
-ZERO_DATES = ("0000-00-00", "0000-00-00 00:00:00")  # the library has no other form for them; the binary log has null
 WHOLE_SECONDS = len("2020-01-01T00:00:00")
 MICROSECOND = datetime.timedelta(microseconds=1)
 _NUMBERS = re.compile(r"\((\d+)(?:,(\d+))?\)")
@@ -30,7 +29,7 @@ class Form(NamedTuple):
 
     def column(self, values: list[Any]) -> Any:
         """The values, null where there is none."""
-        return pa.array([None if each is None or each in ZERO_DATES else self.convert(each) for each in values], self.kind)
+        return pa.array([None if each is None else self.convert(each) for each in values], self.kind)
 
 
 def form_of(declared: str, settings: Settings) -> Form:
@@ -48,7 +47,8 @@ def form_of(declared: str, settings: Settings) -> Form:
     if kind in {"decimal", "numeric"}:
         return _decimal(first or 10, second, settings)
     if kind in _TIMES:
-        return _TIMES[kind](first, settings.times == "connect")
+        form = _TIMES[kind](first, settings.times == "connect")
+        return form._replace(convert=_of_time(form.convert))
     if kind == "bit":
         return Form(pa.bool_(), _bit_set) if first <= 1 else Form(pa.binary(), _bits, f"{DATA}Bits")
     if kind == "binary":  # the binary log leaves out the zeros at the end
@@ -99,6 +99,11 @@ def _time(_digits: int, is_connect: bool) -> Form:
 _TIMES: Mapping[str, Callable[[int, bool], Form]] = {
     "date": _date, "datetime": _datetime, "timestamp": _timestamp, "time": _time,
 }  # fmt: skip
+
+
+def _of_time(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The driver makes a text of what is no time, such as 0000-00-00; the binary log has null for it."""
+    return lambda value: None if isinstance(value, str) else convert(value)
 
 
 def _zoned(value: datetime.datetime, digits: int) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.plugins.databases.database import Database
 from barnabas.connect.plugins.databases.table_name import TableName
 from barnabas.connect.plugins.sql_source.settings import (
@@ -39,7 +39,7 @@ def of_table(database: Database, settings: Settings, table: TableName) -> Settin
 
 def _mapped(settings: Settings, table: TableName, mapping: Sequence[TableColumns], key: str) -> Sequence[str]:
     names = settings.names_of(str(table))
-    found = [each.columns for each in mapping if any(re.fullmatch(each.tables, name) for name in names)]
+    found = [each.columns for each in mapping if any(java_pattern(each.tables).fullmatch(name) for name in names)]
     if len(found) != 1:
         raise ConnectError(f"the table {table} fits to {len(found)} entries of {key}, and each table must fit to one")
     return found[0]

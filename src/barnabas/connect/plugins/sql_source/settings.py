@@ -222,15 +222,15 @@ def mapping_of(key: str, entries: Sequence[str]) -> tuple[TableColumns, ...]:
     """The entries of a list such as `orders.*:[changed|made],users:[changed]`. Raises ConfigError."""
     found = []
     for each in entries:
-        tables, _, columns = each.rpartition(":")
-        names = tuple(name.strip() for name in columns.strip().removeprefix("[").removesuffix("]").split("|"))
+        tables, _, columns = (part.strip() for part in each.rpartition(":"))
+        names = tuple(name.strip() for name in columns.removeprefix("[").removesuffix("]").split("|"))
         try:
-            re.compile(tables)
+            java_pattern(tables)
         except re.error as error:
             raise invalid(key, each, f"{tables} is no regular expression: {error}") from None
         if not tables or not all(names) or (key == INCREMENTING_MAPPING and len(names) != 1):
             raise invalid(key, each, "a regular expression of tables, a colon, and a column, or [COLUMN|COLUMN] for timestamps")
-        found.append(TableColumns(tables.strip(), names))
+        found.append(TableColumns(tables, names))
     return tuple(found)
 
 

@@ -43,7 +43,7 @@ class Described(Struct, frozen=True):
     @property
     def namespace(self) -> int:
         """The number of the schema."""
-        return PUBLIC if self.schema == "public" else number_of(f"{self.schema}.")
+        return namespace_of(self.schema)
 
     @property
     def oid(self) -> int:
@@ -91,6 +91,11 @@ Make = Callable[[Facts], Iterable[Row]]
 def number_of(name: str) -> int:
     """The number of an object of a user."""
     return FIRST_OID + zlib.crc32(name.encode()) % (1 << 30)
+
+
+def namespace_of(schema: str) -> int:
+    """The number of a schema of users."""
+    return PUBLIC if schema == "public" else number_of(f"{schema}.")
 
 
 def rows_of(schema: str, name: str, facts: Facts, makers: Mapping[str, Make]) -> pa.Table:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from barnabas.sql.catalog.postgres.contents import CLASS, CLASS_ROW, Facts, Make, Row, attribute, number_of
+from barnabas.sql.catalog.definitions import parts_of_name
+from barnabas.sql.catalog.postgres.contents import CLASS, CLASS_ROW, Facts, Make, Row, attribute, namespace_of, number_of
 from barnabas.sql.catalog.postgres.types import oid_named
 from barnabas.sql.catalog.sequence_relation import COLUMNS
 from barnabas.sql.catalog.sequences import Sequence
@@ -16,9 +17,10 @@ _WIDTHS = {"smallint": 16, "integer": 32, "bigint": 64}
 def classes(facts: Facts) -> Iterable[Row]:
     """Their rows in pg_class."""
     for each in facts.sequences:
+        schema, shown = parts_of_name(each.name, facts.schemas)
         yield {
-            **CLASS_ROW, "oid": number_of(each.name), "relname": each.name, "relam": 0, "relfilenode": number_of(each.name),
-            "relhasindex": False, "relkind": "S", "relnatts": len(COLUMNS), "relreplident": "n",
+            **CLASS_ROW, "oid": number_of(each.name), "relname": shown, "relnamespace": namespace_of(schema), "relam": 0,
+            "relfilenode": number_of(each.name), "relhasindex": False, "relkind": "S", "relnatts": len(COLUMNS), "relreplident": "n",
         }  # fmt: skip
 
 
@@ -39,8 +41,9 @@ def _sequence(facts: Facts) -> Iterable[Row]:
 
 def _sequences(facts: Facts) -> Iterable[Row]:
     for each in facts.sequences:
+        schema, shown = parts_of_name(each.name, facts.schemas)
         yield {
-            "schemaname": "public", "sequencename": each.name, "sequenceowner": facts.user, "data_type": each.kind,
+            "schemaname": schema, "sequencename": shown, "sequenceowner": facts.user, "data_type": each.kind,
             "start_value": each.start, "min_value": each.minimum, "max_value": each.maximum, "increment_by": each.increment,
             "cycle": each.cycle, "cache_size": each.cache, "last_value": each.last if each.is_called else None,
         }  # fmt: skip
@@ -50,8 +53,9 @@ def _of_information(facts: Facts) -> Iterable[Row]:
     for each in facts.sequences:
         if each.identity:
             continue
+        schema, shown = parts_of_name(each.name, facts.schemas)
         yield {
-            "sequence_catalog": facts.database, "sequence_schema": "public", "sequence_name": each.name, "data_type": each.kind,
+            "sequence_catalog": facts.database, "sequence_schema": schema, "sequence_name": shown, "data_type": each.kind,
             "numeric_precision": _WIDTHS[each.kind], "numeric_precision_radix": 2, "numeric_scale": 0, "start_value": str(each.start),
             "minimum_value": str(each.minimum), "maximum_value": str(each.maximum), "increment": str(each.increment),
             "cycle_option": "YES" if each.cycle else "NO",
