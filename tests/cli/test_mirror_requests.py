@@ -1,4 +1,4 @@
-"""What the commands of mirror links wait for, with brokers that only tell a status."""
+"""Commands of mirror links wait for the right state; the brokers here only tell a status."""
 
 from __future__ import annotations
 
