@@ -11,7 +11,7 @@ import time
 
 def keep_rate(pause_s: float) -> None:
     """The pause of a writer between two pieces of its load."""
-    time.sleep(pause_s)
+    go_on_for(pause_s)
 
 
 def go_on_for(seconds: float) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tools.kafka import fetch
 
-from tests.waiting import wait_until
+from tests.waiting import wait_while
 
 JAVA = Path(__file__).parent / "java"
 
@@ -93,8 +93,10 @@ class Follower:
                 self.changed.append(place)
             self.read[place[0]].append(place[1])
 
-    def has_all(self, wanted: dict[int, int]) -> bool:
-        return all({*range(end)} <= set(self.read[partition]) for partition, end in wanted.items())
+    def lacks(self, wanted: dict[int, int]) -> dict[int, int]:
+        """How many offsets below the wanted ends it has not read, by partition; empty if none."""
+        counts = {partition: len({*range(end)} - set(self.read[partition])) for partition, end in wanted.items()}
+        return {partition: count for partition, count in counts.items() if count}
 
     def repeated(self) -> int:
         return sum(len(offsets) - len(set(offsets)) for offsets in self.read.values())
@@ -115,13 +117,7 @@ class Follower:
 def wait_read(followers: list[Follower], wanted: dict[int, int]) -> None:
     assert [follower.name for follower in followers if follower.has_ended] == []
     for follower in followers:
-        wait_until(
-            partial(follower.has_all, wanted), f"{follower.name} has not read {wanted}: {_lacks(follower, wanted)}", within_s=150
-        )
-
-
-def _lacks(follower: Follower, wanted: dict[int, int]) -> dict[int, int]:
-    return {partition: end - len(set(follower.read[partition])) for partition, end in wanted.items()}
+        wait_while(partial(follower.lacks, wanted), f"{follower.name} has not read {wanted}", within_s=150)
 
 
 def begun(consumers: list[Follower]) -> bool:

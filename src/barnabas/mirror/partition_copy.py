@@ -24,7 +24,7 @@ from barnabas.config.mirror_settings import OF_FAILBACK, PROMOTING, PROMOTING_NO
 from barnabas.error_codes import ErrorCode
 from barnabas.mirror.divergence import NO_EPOCH, NO_POSITION, UNKNOWN, Divergence
 from barnabas.mirror.source_batches import kept_by_compaction, last_leader_epoch, pieces
-from barnabas.mirror.status import PartitionStatus
+from barnabas.mirror.status import PartitionStatus, refusal
 from barnabas.protocol.records.batch_header import HEADER_SIZE, BatchHeader, Buffer, read_header
 from barnabas.replication.leader_partition import LeaderPartition
 from barnabas.storage.log.appender import LogAppender
@@ -155,7 +155,7 @@ class PartitionCopy:
         if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
             return Step.ASK_RANGE
         if answer.error is not ErrorCode.NONE:
-            self.reason = f"the source answers {answer.error.name}"
+            self.reason = refusal(answer.error)
             return Step.FIND_LEADER
         if answer.has_diverged:
             return self._part("the source has lost records that are here (an unclean election)")

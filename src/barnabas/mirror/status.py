@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from barnabas.error_codes import code_name
 from barnabas.errors import ProtocolError
 
 PREFIX = "status."  # of the names of these settings; the rest is TOPIC-PARTITION
@@ -81,6 +82,11 @@ class LinkStatus(Struct, frozen=True):
     not_followed: dict[str, str] = {}
     times: LinkTimes = LinkTimes()
     group_rounds: int = -1
+
+
+def refusal(code: int) -> str:
+    """The reason to tell if the source answers with an error."""
+    return f"the source answers {code_name(code)}"
 
 
 def encode(status: PartitionStatus | LinkStatus) -> str:

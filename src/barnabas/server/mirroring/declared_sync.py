@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from barnabas.client.errors import UnsupportedRequest
 from barnabas.client.plans import Call
 from barnabas.cluster.metadata.declared import Changes, Kind
-from barnabas.error_codes import code_name
 from barnabas.errors import ErrorCode
 from barnabas.mirror import declared
+from barnabas.mirror.status import refusal
 from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
 from barnabas.protocol.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -65,7 +65,7 @@ async def _sync_users(services: Services, link: Link, client: AsyncClient) -> st
     if result.error_code == ErrorCode.INVALID_REQUEST:
         return "the source shows no credentials; only barnabas does. Add the users here by `barnabas user add`"
     if result.error_code:
-        return f"{_refusal(result.error_code)}: {result.error_message}"
+        return f"{refusal(result.error_code)}: {result.error_message}"
     theirs = {item.name: _fields(item.value) for item in result.configs}
     secret = users.encode_secret(secrets.token_bytes(users.SECRET_BYTES))
     super_users = parse_super_users(services.config.super_users)
@@ -102,7 +102,7 @@ async def _sync_acls(services: Services, link: Link, client: AsyncClient) -> str
         )
         answer = await client.request(Call(request))
         if answer.error_code:
-            return _refusal(answer.error_code)
+            return refusal(answer.error_code)
         theirs += [
             Acl(
                 ResourceType(resource.resource_type),
@@ -132,7 +132,7 @@ async def _sync_quotas(services: Services, link: Link, client: AsyncClient) -> s
     except UnsupportedRequest:  # before Kafka 2.6
         return "the source is too old to tell its quotas"
     if answer.error_code:
-        return _refusal(answer.error_code)
+        return refusal(answer.error_code)
     theirs: dict[Entity, dict[str, float]] = {
         entity_of((each.entity_type, each.entity_name) for each in entry.entity): {each.key: each.value for each in entry.values}
         for entry in answer.entries or ()
@@ -140,10 +140,6 @@ async def _sync_quotas(services: Services, link: Link, client: AsyncClient) -> s
     wanted = declared.copied_quotas(theirs)
     await _declare(services, link, lambda image: declared.changes(image, link.name, Kind.QUOTA, wanted))
     return ""
-
-
-def _refusal(code: int) -> str:
-    return f"the source answers {code_name(code)}"
 
 
 async def _declare(services: Services, link: Link, plan: Plan) -> None:

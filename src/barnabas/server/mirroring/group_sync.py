@@ -18,6 +18,7 @@ from barnabas.config.mirror_settings import MIRROR_LINK, MIRROR_STATE, OF_FAILBA
 from barnabas.error_codes import code_name
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.groups import WITHOUT_OFFSETS, Committed, GroupOffsets, Partition, summary
+from barnabas.mirror.status import refusal
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -59,9 +60,9 @@ class GroupSync:
         self._link = link
         self._offsets = GroupOffsets()
         self._peers: Peers | None = None
-        self._left_out: dict[
-            tuple[str, str], set[str]
-        ] = {}  # groups that were found in this round and are not copied, by the reason
+        # Groups that were found in this round and are not copied, by what they are and the reason
+        self._left_out: dict[tuple[str, str], set[str]] = {}
+        self._is_complete = True  # no offset was refused in this round
         self.not_followed: dict[str, str] = {}  # groups that the last round could not copy, with the reason
 
     async def close(self) -> None:
@@ -69,7 +70,7 @@ class GroupSync:
             await self._peers.close()
 
     async def sync(self, client: AsyncClient) -> bool:
-        """Commit what has changed in the source; returns whether all of it was accepted here.
+        """Commit what has changed in the source; returns whether the source told all offsets, and all were accepted here.
 
         Raises:
             ClientError: the source does not answer.
@@ -78,7 +79,7 @@ class GroupSync:
         self._offsets.forget({name for name in metadata.topics if metadata.topic_config(name).get(MIRROR_STATE) in OF_FAILBACK})
         await client.run(operations.refresh(client.config, client.cluster, []))
         kept: set[str] = set()
-        self._left_out = defaultdict(set)
+        self._left_out, self._is_complete = defaultdict(set), True
         for broker_id in list(client.cluster.brokers):
             groups = [group for group in await self._groups_at(client, broker_id) if await self._is_ours(group)]
             kept.update(groups)
@@ -86,7 +87,7 @@ class GroupSync:
                 await self._sync_some(client, broker_id, groups[start : start + GROUPS_AT_ONCE])
         self._offsets.keep(kept)
         self.not_followed = {f"{what} ({summary(names)})": why for (what, why), names in sorted(self._left_out.items())}
-        return ("groups", HAS_MEMBERS) not in self._left_out
+        return self._is_complete
 
     async def _groups_at(self, client: AsyncClient, broker_id: int) -> list[str]:
         """The groups that a broker of the source coordinates and that the link copies."""
@@ -116,8 +117,7 @@ class GroupSync:
         answer = await client.request(Call(request, broker_id, LAST_VERSION_WITH_NAMES, 8))
         for group in answer.groups:
             if group.error_code:
-                reason = f"the source answers {code_name(group.error_code)}"
-                self._left_out["groups", reason].add(group.group_id)
+                self._leave_out(group.group_id, refusal(group.error_code))
                 continue
             found[group.group_id] = {
                 (self._link.local_name(topic.name), item.partition_index): Committed(item.committed_offset, item.metadata or "")
@@ -134,10 +134,15 @@ class GroupSync:
         due = self._offsets.due(group, theirs, ends)
         if not due:
             return
-        accepted = await self._commit(group, due)
+        accepted, refused = await self._commit(group, due)
         self._offsets.committed(group, accepted)
-        if len(accepted) < len(due):
-            self._left_out["groups", HAS_MEMBERS].add(group)
+        for code in refused:
+            reason = HAS_MEMBERS if code == ErrorCode.UNKNOWN_MEMBER_ID else f"the brokers here answer {code_name(code)}"
+            self._leave_out(group, reason)
+
+    def _leave_out(self, group: str, reason: str) -> None:
+        self._left_out["groups", reason].add(group)
+        self._is_complete = False
 
     async def _committed_here(self, group: str) -> dict[Partition, Committed]:
         request = OffsetFetchRequestGroup(group_id=group, topics=None, member_epoch=-1)
@@ -157,8 +162,8 @@ class GroupSync:
         settings = self._services.metadata.topic_config(topic)
         return settings.get(MIRROR_LINK) == self._link.name and settings.get(MIRROR_STATE) not in OF_FAILBACK
 
-    async def _commit(self, group: str, offsets: Mapping[Partition, Committed]) -> dict[Partition, Committed]:
-        """Commit offsets here; returns those that were accepted."""
+    async def _commit(self, group: str, offsets: Mapping[Partition, Committed]) -> tuple[dict[Partition, Committed], set[int]]:
+        """Commit offsets here; returns those that were accepted, and the errors of the others."""
         topics: dict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
         for (topic, partition), found in offsets.items():
             item = OffsetCommitRequestPartition(
@@ -178,11 +183,9 @@ class GroupSync:
             answer = await self._coordinators.groups.commit_offsets(request, LAST_VERSION_WITH_NAMES)
         except KafkaError as error:
             logger.debug("event=mirror-group-not-committed group=%r error=%r", group, str(error))
-            return {}
-        accepted = {
-            (topic.name, item.partition_index) for topic in answer.topics for item in topic.partitions if not item.error_code
-        }
-        return {each: found for each, found in offsets.items() if each in accepted}
+            return {}, {error.code}
+        codes = {(topic.name, item.partition_index): item.error_code for topic in answer.topics for item in topic.partitions}
+        return {each: found for each, found in offsets.items() if not codes[each]}, {*codes.values()} - {ErrorCode.NONE}
 
     # The ends of copies
 

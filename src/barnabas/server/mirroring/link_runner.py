@@ -21,7 +21,7 @@ from barnabas.errors import ErrorCode, KafkaError
 from barnabas.mirror.fetch_times import Counters, summed
 from barnabas.mirror.partition_copy import PartitionCopy
 from barnabas.mirror.rate_limit import RateLimit
-from barnabas.mirror.status import LINK_STATUS, NO_ANSWER, PREFIX, LinkStatus, LinkTimes, PartitionStatus, encode
+from barnabas.mirror.status import LINK_STATUS, NO_ANSWER, PREFIX, LinkStatus, LinkTimes, PartitionStatus, encode, refusal
 from barnabas.mirror.topics import ANOTHER_ID, DELETED, id_text
 from barnabas.protocol.values import NO_LEADER
 from barnabas.server.mirroring.declared_sync import sync_declared
@@ -219,18 +219,16 @@ class LinkRunner:
     async def _until_next_round(self, interval_s: int) -> None:
         """Wait for the time of the next round of group offsets. It comes at once during a promotion, which waits for it."""
         loop, seen = self._services.loop, None
-        due_s, is_promoting = loop.time() + interval_s, False
-        while loop.time() < due_s and not is_promoting:
+        due_s = loop.time() + interval_s
+        while loop.time() < due_s:
             await asyncio.sleep(LEAST_BETWEEN_LOOKS_S)
-            image = self._services.metadata
-            if image.configs is not seen:
-                seen, is_promoting = (
-                    image.configs,
-                    any(
-                        settings.get(MIRROR_STATE) == PROMOTING and settings.get(MIRROR_LINK) == self.link.name
-                        for settings in image.configs.values()
-                    ),
-                )
+            configs = self._services.metadata.configs
+            if configs is not seen and any(map(self._is_promoting, configs.values())):
+                return
+            seen = configs
+
+    def _is_promoting(self, settings: Mapping[str, str]) -> bool:
+        return settings.get(MIRROR_STATE) == PROMOTING and settings.get(MIRROR_LINK) == self.link.name
 
     async def _look(self) -> None:
         services, client = self._services, self._client
@@ -268,7 +266,7 @@ class LinkRunner:
                 error = absent.get(copy.source_topic, ErrorCode.NONE)
                 if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or copy.state in OF_FAILBACK:
                     is_absent = error in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-                    copy.reason = "the source has no such topic" if is_absent else f"the source answers {error.name}"
+                    copy.reason = "the source has no such topic" if is_absent else refusal(error)
                     continue
                 copy.reason, copy.is_source_deleted = DELETED, True
                 if not was_deleted:

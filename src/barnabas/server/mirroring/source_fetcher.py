@@ -24,13 +24,13 @@ from barnabas.client.operations import LAST_VERSION_WITH_NAMES
 from barnabas.client.plans import Call
 from barnabas.client.streamed_fetch import FIRST_VERSION, FetchStream
 from barnabas.config.mirror_settings import MIRRORING
-from barnabas.error_codes import code_name
 from barnabas.errors import ErrorCode, KafkaError, StorageError
 from barnabas.mirror.fetch_times import FetchTimes, Part
 from barnabas.mirror.link import FIRST_FETCH_BYTES, LEAST_FETCH_BYTES, MOST_FETCH_BYTES
 from barnabas.mirror.partition_copy import PartitionCopy, SourceAnswer, Step
 from barnabas.mirror.rate_limit import RateLimit
 from barnabas.mirror.source_session import Key, SourceSession, Wanted
+from barnabas.mirror.status import refusal
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.server.mirroring.answer_receiver import NO_RECORDS, AnswerReceiver
 
@@ -364,7 +364,7 @@ class SourceFetcher:
             if key not in asked:
                 continue
             if item.error_code:
-                asked[key][0].reason = f"the source answers {code_name(item.error_code)}"
+                asked[key][0].reason = refusal(item.error_code)
             else:
                 found[key] = item.offset
         return found
