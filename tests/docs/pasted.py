@@ -13,7 +13,7 @@ Rules
   3. `python` blocks are programs, run as `venv/bin/python job.py` without activating the environment: the PATH does not have its folder.
      One with tests in it is run by pytest. The environment names the page's broker to the command line.
   4. A `text` block behind another block is what that one prints: each of its lines stands in the output, in order; `…` stands for
-     anything.
+     anything. Any number of blanks equals any other, since the columns of a table are as wide as their values.
   5. A block behind `<!-- not run: WHY -->` is not run. Blocks of other languages, and of none, are to be read.
 """
 
@@ -222,7 +222,7 @@ def first_missing(expected: str, output: str) -> str | None:
     """The first line of `expected` that does not stand in `output` behind those before it."""
     lines = iter(output.splitlines())
     for wanted in filter(str.strip, expected.splitlines()):
-        pattern = re.compile(".*".join(re.escape(part) for part in wanted.strip().split("…")))
-        if not any(pattern.fullmatch(line.strip()) for line in lines):
+        pattern = re.compile(".*".join(re.escape(part) for part in " ".join(wanted.split()).split("…")))
+        if not any(pattern.fullmatch(" ".join(line.split())) for line in lines):
             return wanted
     return None

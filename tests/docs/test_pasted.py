@@ -37,6 +37,11 @@ def test_lines_stand_in_order() -> None:
     assert first_missing("c\na\n", "a\nb\nc\n") == "a"
 
 
+def test_the_columns_of_a_table_may_have_another_width() -> None:
+    assert first_missing("COMMON  END\n9  …\n", "COMMON   END\n9  1004  4\n") is None
+    assert first_missing("COMMON END", "COMMONEND") == "COMMON END"
+
+
 def test_places_are_exchanged_and_nothing_else(tmp_path: Path) -> None:
     with Pasted(tmp_path / "reader") as reader:
         text = reader.placed("start 127.0.0.1:9092 kafka1:9092 /tmp/x /opt/tmp/y")
