@@ -129,6 +129,7 @@ class Sink(Connector):
 
     def write(self, records: pa.Table, identity: Identity) -> None:
         """Write a batch: all of it, or raise. A batch that may have been written in part comes again with the same identity.
+        Its records were read from one topic.
 
         A batch has no rows if all of its records became dead letters.
         """

@@ -205,6 +205,9 @@ class Database:
         """Let transactions of this session have an isolation level, such as REPEATABLE READ. Raises ConnectError."""
         raise ConnectError(f"{self.address.kind} has no isolation level {level}: transaction.isolation.mode is DEFAULT")
 
+    def set_zone(self, zone: str) -> None:
+        """Let columns with a zone take times without one as those of a zone. By default they are those of UTC."""
+
     def create(self, table: TableName, schema: pa.Schema, keys: Sequence[str]) -> None:
         """Create a table, unless it is there."""
         lines = [

@@ -54,6 +54,10 @@ class Postgres(Database):
         self.run(f"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level}")
         self.commit()
 
+    def set_zone(self, zone: str) -> None:
+        self.run("SELECT set_config('TimeZone', %s, false)", (zone,))
+        self.commit()
+
     def streaming_cursor(self) -> Any:
         return self.connection.cursor(name="barnabas")
 
