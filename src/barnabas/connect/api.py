@@ -43,6 +43,7 @@ class Batch(Struct, frozen=True):
         forgets: whether this part of the source is gone, so that its offset is forgotten; the offset here says nothing then.
         rejected: what the source has found between these rows that is no record, such as a line that cannot be parsed: its bytes, and
             the reason. They become dead letters if errors are tolerated; otherwise the task fails.
+        name: of the schema of the values, as Kafka Connect's converters write it; None: it has none.
     """
 
     rows: Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
@@ -53,6 +54,7 @@ class Batch(Struct, frozen=True):
     is_records: bool = False
     forgets: bool = False
     rejected: Sequence[tuple[bytes, str]] = ()
+    name: str | None = None
 
 
 class Connector:

@@ -175,6 +175,15 @@ class Database:
         """The columns of a table and their types; None if there is no such table."""
         raise NotImplementedError
 
+    def required(self, table: TableName) -> frozenset[str]:
+        """The columns of a table that are declared NOT NULL."""
+        found = self.run(
+            f"SELECT column_name FROM information_schema.columns WHERE table_name = {self.mark} "
+            f"AND table_schema = coalesce({self.mark}, {self.schema}) AND is_nullable = 'NO'",
+            (table.table, table.schema),
+        )
+        return frozenset(name for (name,) in found)
+
     def tables(self, kinds: Sequence[str] = ("TABLE",), schema: str | None = None, catalog: str | None = None) -> list[TableName]:
         """The tables of the current schema, or of the schemas that fit to a pattern; their names have the schema then.
 

@@ -72,6 +72,13 @@ class Postgres(Database):
         )
         return dict(found) or None
 
+    def required(self, table: TableName) -> frozenset[str]:
+        found = self.run(
+            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND attnotnull AND NOT attisdropped",
+            (self.table(table),),
+        )
+        return frozenset(name for (name,) in found)
+
     def incrementing(self, table: TableName) -> str | None:
         found = self.run(
             "SELECT attname FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum "

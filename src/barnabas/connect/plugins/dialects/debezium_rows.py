@@ -48,9 +48,8 @@ def rows_of(records: pa.Table, *, deletes: bool) -> Readable:
     kept = np.ones(records.num_rows, np.bool_)
     events = envelope(values)
     if events is not None:
-        ops: Any = pc.fill_null(events["op"].cast(pa.string()), "")
         after: Any = events["after"]
-        letters = np.array(ops.to_pylist(), np.str_)
+        letters = np.array([str(each) for each in events["op"].to_pylist()])
         is_empty, is_deletion = letters == TRUNCATE, letters == DELETE
         kept &= ~is_empty
         values = after if pa.types.is_null(after.type) else _where(after, ~is_deletion)
