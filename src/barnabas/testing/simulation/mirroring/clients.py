@@ -93,7 +93,7 @@ async def promote(
         told((topic, index), status.end_offset)
     ids_end = max(each.producer_id_end for each in ready.values())
     ends = ",".join(f"{each.partition}:{each.end_offset}" for each in ready.values())
-    done: dict[str, str | None] = {**dict.fromkeys(OF_LINK), MIRROR_PRODUCER_ID_END: str(ids_end), MIRROR_PROMOTED_ENDS: ends}
+    done: dict[str, str | None] = {**dict.fromkeys(sorted(OF_LINK)), MIRROR_PRODUCER_ID_END: str(ids_end), MIRROR_PROMOTED_ENDS: ends}
     await alter(client, ResourceType.TOPIC, topic, done)
     found = None
     while found is None or any(each.topic == topic for each in found):
