@@ -58,7 +58,7 @@ def rows_of(records: pa.Table, *, deletes: bool) -> Readable:
     numbers = kept.nonzero()[0].tolist()
     records = with_column(records, "value", values)
     if len(numbers) < len(kept):
-        records = records.take(numbers).combine_chunks()
+        records = records.take(pa.array(numbers, pa.int64())).combine_chunks()
     for side in ("key", "value"):
         if side in records.column_names:
             records = with_column(records, side, _plain(column(records, side), numbers))

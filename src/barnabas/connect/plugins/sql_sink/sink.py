@@ -136,7 +136,7 @@ class SqlSink(Sink):
         database.begin()
         written = {} if self._offsets is None else self._offsets.read(lock=True)
         numbers = _is_new(records, written).to_numpy(zero_copy_only=False).nonzero()[0].tolist()
-        wanted = records.take(numbers)
+        wanted = records.take(pa.array(numbers, pa.int64()))
 
         def write(begin: int, end: int) -> None:
             tables.forget()
