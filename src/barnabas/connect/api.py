@@ -63,12 +63,14 @@ class Connector:
     Attributes:
         config: the definitions of the config keys beyond those that all connectors have.
         families: how keys begin that it reads and `config` does not define, such as those with a name of the user in them.
+        idle: how keys begin that configs of others have and that do nothing here, with the reason.
         needs_spark: whether it works with a Spark session; then its tasks run in the driver of the active engine.
         spark: a session of the task's own, if it needs one; set before `read` or `open` is called.
     """
 
     config: ClassVar[ConfigDef] = ConfigDef()
     families: ClassVar[tuple[str, ...]] = ()
+    idle: ClassVar[Mapping[str, str]] = {}
     needs_spark: ClassVar[bool] = False
     spark: SparkSession
 
