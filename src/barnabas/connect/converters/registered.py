@@ -6,13 +6,13 @@ Values are read with the schema whose id they have. They are written with a sche
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from barnabas.connect.converters.avro_schema import DEFAULT, named, plain_text, record_text, with_times_as_numbers
 from barnabas.connect.converters.interface import Converted, Metadata
 from barnabas.connect.converters.json_schema import name_of, version_of
 from barnabas.connect.converters.unions import scattered
@@ -23,14 +23,13 @@ from barnabas.schemas.registered import RegisteredSchema, RegisteredSchemas
 from barnabas.schemas.registry_client import RegistryError, RegistryUnreachable
 from barnabas.tables.errors import TableError
 from barnabas.tables.registered_format import OTHER, RegisteredFormat, newest, registered_format, schema_ids
-from barnabas.tables.schema_texts import SCHEMA_TYPES, avro_field, schema_text
+from barnabas.tables.schema_texts import SCHEMA_TYPES, schema_text
 
 if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array
 
 URL = "schema.registry.url"
 OURS = ("auto.register.schemas", "use.latest.version", "enhanced.avro.schema.support", "connect.meta.data")
-RECORD = "ConnectDefault"  # Confluent's name of a record without one
 MAGIC = "Unknown magic byte!"
 _KEPT = 256  # formats for writing
 
@@ -72,13 +71,23 @@ class _Registered:
         bad = {row: str(reason) for row, reason in enumerate(reasons) if reason is not None}
         if not form.is_struct:
             return decoded.columns[0], bad
-        return pa.StructArray.from_arrays(decoded.columns, fields=list(form.fields)), bad
+        fields = self.names(form)
+        columns: list[Any] = [each.cast(field.type) for each, field in zip(decoded.columns, fields, strict=True)]
+        return pa.StructArray.from_arrays(columns, fields=fields), bad
+
+    def as_written(self, column: Array) -> Array:
+        """The column with types that the format takes."""
+        return column
+
+    def names(self, form: RegisteredFormat) -> list[Any]:
+        """The fields of a format with what its schema says about them beside their types."""
+        return list(form.fields)
 
     def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         if pa.types.is_null(column.type):
             return column.cast(pa.binary())
         form = self._form(topic, column.type, name_of(metadata), version_of(metadata))
-        values: Any = column
+        values: Any = self.as_written(column)
         try:
             names = [each.name for each in form.fields]
             if form.is_struct:
@@ -122,7 +131,7 @@ class _Registered:
 
     def _text(self, kind: Any, name: str | None, version: int | None) -> str:
         if pa.types.is_struct(kind):
-            return self.record(kind, name or RECORD, version)
+            return self.record(kind, name or DEFAULT, version)
         return self.plain(pa.field("value", kind, nullable=False))
 
     def record(self, kind: Any, name: str, version: int | None) -> str:
@@ -141,20 +150,20 @@ class AvroConverter(_Registered):
     format = "avro"
 
     def record(self, kind: Any, name: str, version: int | None) -> str:
-        found = json.loads(super().record(kind, name, version))
-        space = name.rpartition(".")[0]
-        named = {"connect.name": name} if name != RECORD else {}
-        return json.dumps(
-            {
-                **found,
-                **({"namespace": space} if space else {}),
-                **({"connect.version": version} if version is not None else {}),
-                **named,
-            }
-        )
+        return record_text(kind, name, version)
 
     def plain(self, field: Any) -> str:
-        return json.dumps(avro_field(field, RECORD)["type"])
+        return plain_text(field.type)
+
+    def as_written(self, column: Array) -> Array:
+        found: Array = with_times_as_numbers(column)
+        return found
+
+    def names(self, form: RegisteredFormat) -> list[Any]:
+        try:
+            return named(form.schema.text, form.fields)
+        except (ValueError, KeyError, TypeError, RecursionError):  # a schema that nobody can name is still one that can be read
+            return list(form.fields)
 
 
 class JsonSchemaConverter(_Registered):
