@@ -59,8 +59,11 @@ def test_fields_keep_what_is_known_about_them() -> None:
     row = pa.StructArray.from_arrays(
         [pa.array([1], pa.int32()), pa.array([1], pa.int32())], fields=[pa.field("id", pa.int32(), False), day]
     )
-    event_of = pa.StructArray.from_arrays([row, row, pa.array(["u"])], names=["before", "after", "op"])
-    found = applied(UNWRAP, {}, pa.table({"value": event_of, "topic": ["t"]})).column("value").type
+    rows = [pa.field(name, row.type, metadata={"connect.name": "t.Value"}) for name in ("before", "after")]
+    event_of = pa.StructArray.from_arrays([row, row, pa.array(["u"])], fields=[*rows, pa.field("op", pa.string())])
+    value = applied(UNWRAP, {}, pa.table({"value": event_of, "topic": ["t"]})).schema.field("value")
+    found: Any = value.type
+    assert value.metadata == {b"connect.name": b"t.Value"}
     assert [(each.name, each.nullable, each.metadata) for each in found] == [("id", False, None), ("day", True, day.metadata)]
 
 

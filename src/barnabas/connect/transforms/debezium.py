@@ -113,7 +113,8 @@ class ExtractNewRecordState(Transform):
         routes = rows.get(self._route)
         is_gone = pc.or_(nulls, deletions) if self._deletions != REWRITE else nulls
         like: Array = pc.if_else(is_gone, pa.scalar(None, pa.bool_()), pa.scalar(True))
-        made = with_column(records, "value", struct_of(rows, like, fields_by_name(fields["after"].type)))
+        row = fields_by_name(column(records, "value").type)["after"]
+        made = with_column(records, "value", struct_of(rows, like, fields_by_name(row.type)), row.metadata)
         if self._headers:
             made = _with_headers(made, {name: _found(fields, path) for name, path in self._headers})
         if self._route:
