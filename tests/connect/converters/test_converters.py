@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
-from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import given
@@ -22,6 +22,7 @@ from barnabas.connect.converters import json_columns
 from barnabas.connect.converters.avro_schema import record_text
 from barnabas.connect.converters.json_converter import JsonConverter
 from barnabas.connect.converters.json_schema import LOGICAL, name_of
+from barnabas.connect.converters.registered_json import json_schema_text
 from barnabas.connect.converters.registry import converter
 from barnabas.connect.errors import ConnectError
 from barnabas.testing import Broker
@@ -252,6 +253,47 @@ def test_types_of_connect_in_avro(registry: str, kind: Any, value: Any, expected
         assert field == {"name": "v", "type": ["null", expected], "default": None}
         column: Any = pa.array([{"v": value}, {"v": None}], pa.struct([("v", each)]))
         assert its.decode(its.encode(column, f"kind-{kind}")).column.to_pylist() == [{"v": value}, {"v": None}]
+
+
+DATED = {
+    "id": 1, "day": datetime.date(2020, 1, 2), "noon": datetime.time(12, 0, 0, 5000), "at": NOON,
+    "inner": {"day": datetime.date(1970, 1, 2)}, "all": [NOON, None], "map": [("a", datetime.date(1970, 1, 3))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", ["ms", "us"])
+def test_dates_and_times_in_json_schema(registry: str, unit: Any) -> None:
+    stamp = pa.timestamp(unit, "UTC")
+    kind = pa.struct(
+        [
+            ("id", pa.int64()), ("day", pa.date32()), ("noon", pa.time32("ms") if unit == "ms" else pa.time64("us")), ("at", stamp),
+            ("inner", pa.struct([("day", pa.date32())])), ("all", pa.list_(stamp)), ("map", pa.map_(pa.string(), pa.date32())),
+        ]
+    )  # fmt: skip
+    its = made("io.confluent.connect.json.JsonSchemaConverter", **{"schema.registry.url": registry})
+    column: Any = pa.array([DATED, {"id": 2}, None], kind)
+    found = its.decode(its.encode(column, f"dated-{unit}"))
+    assert not found.bad
+    assert found.column.to_pylist() == column.to_pylist()
+    at = json.loads(json_schema_text(kind, "x"))["properties"]["at"]
+    assert at == {"type": ["null", "integer"], "title": f"{LOGICAL}Timestamp", "connect.version": 1, "connect.type": "int64"}
+
+
+def test_timestamps_in_protobuf(registry: str) -> None:
+    its = made("io.confluent.connect.protobuf.ProtobufConverter", **{"schema.registry.url": registry})
+    for unit in ("ms", "us"):
+        column: Any = pa.array([{"at": NOON}], pa.struct([("at", pa.timestamp(unit, "UTC"))]))
+        assert its.decode(its.encode(column, "timed")).column.to_pylist() == [{"at": NOON}]
+
+
+def test_times_of_day_fit_to_a_schema_with_microseconds(registry: str) -> None:
+    text = '{"type":"record","name":"R","fields":[{"name":"t","type":{"type":"long","logicalType":"time-micros"}}]}'
+    with SchemaRegistryClient({"url": registry}) as client:
+        client.register_schema("micros-value", Schema(text, "AVRO"))
+    its = made("io.confluent.connect.avro.AvroConverter", **{"schema.registry.url": registry, "use.latest.version": "true"})
+    time = datetime.time(1, 2, 3, 456)
+    column: Any = pa.array([{"t": time}], pa.struct([("t", pa.time64("us"))]))
+    assert its.decode(its.encode(column, "micros")).column.to_pylist() == [{"t": time}]
 
 
 def test_names_of_types_outlast_avro(registry: str) -> None:

@@ -121,25 +121,6 @@ def _extras(field: pa.Field[Any]) -> dict[str, Any]:
     return {f"connect.{part}": found[part] for part in ("version", "parameters", "name") if part in found}
 
 
-def with_times_as_numbers(column: Any) -> Any:
-    """The column with each time as its milliseconds, which Avro's codec takes."""
-    coarse, plain = (_with_times(column.type, kind) for kind in (pa.time32("ms"), pa.int32()))
-    return column if plain == column.type else column.cast(coarse, safe=False).cast(plain)
-
-
-def _with_times(kind: Any, to: Any) -> Any:
-    """The type with another one in place of times."""
-    if types.is_time(kind):
-        return to
-    if types.is_struct(kind):
-        return pa.struct([each.with_type(_with_times(each.type, to)) for each in kind])
-    if types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_with_times(kind.value_type, to)))
-    if types.is_map(kind):
-        return pa.map_(kind.key_field, kind.item_field.with_type(_with_times(kind.item_type, to)))
-    return kind
-
-
 def named(text: str, fields: Sequence[pa.Field[Any]]) -> list[pa.Field[Any]]:
     """The fields of a record with what its schema says about their types: names, and which numbers are times."""
     return _named_fields(json.loads(text), fields, {})

@@ -6,15 +6,24 @@ Values are read with the schema whose id they have. They are written with a sche
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from barnabas.connect.converters.avro_schema import DEFAULT, named, plain_text, record_text, with_times_as_numbers
+from barnabas.connect.converters.avro_schema import DEFAULT, named, plain_text, record_text
 from barnabas.connect.converters.interface import Converted, Metadata
 from barnabas.connect.converters.json_schema import name_of, version_of
+from barnabas.connect.converters.logical_numbers import (
+    avro_numbers,
+    cast_by,
+    finer_times,
+    from_json_numbers,
+    json_numbers,
+    with_finer_times,
+)
+from barnabas.connect.converters.registered_json import json_schema_text, with_times
 from barnabas.connect.converters.unions import scattered
 from barnabas.connect.errors import ConnectError, RetriableError
 from barnabas.schemas.arrow.columns import RegistryAddress
@@ -35,6 +44,8 @@ _KEPT = 256  # formats for writing
 
 
 class _Registered:
+    """What these converters have in common."""
+
     format: ClassVar[str]
 
     def __init__(self, config: Mapping[str, str], *, is_key: bool) -> None:
@@ -71,23 +82,36 @@ class _Registered:
         bad = {row: str(reason) for row, reason in enumerate(reasons) if reason is not None}
         if not form.is_struct:
             return decoded.columns[0], bad
-        fields = self.names(form)
-        columns: list[Any] = [each.cast(field.type) for each, field in zip(decoded.columns, fields, strict=True)]
+        fields = list(self._fields(form))
+        columns: list[Any] = [
+            cast_by(each, field.type, self.read).cast(field.type) for each, field in zip(decoded.columns, fields, strict=True)
+        ]
         return pa.StructArray.from_arrays(columns, fields=fields), bad
 
-    def as_written(self, column: Array) -> Array:
-        """The column with types that the format takes."""
-        return column
+    def written(self, kind: Any, target: Any) -> Sequence[Any]:
+        """The types through which values become those that the format takes."""
+        return ()
 
-    def names(self, form: RegisteredFormat) -> list[Any]:
-        """The fields of a format with what its schema says about them beside their types."""
-        return list(form.fields)
+    def read(self, kind: Any, target: Any) -> Sequence[Any]:
+        """The way back, for types that the schema tells."""
+        return ()
+
+    def known(self, text: str, fields: Sequence[Any]) -> Sequence[Any]:
+        """The fields of a record with what its schema says about them beside the types of values."""
+        return fields
+
+    def _fields(self, form: RegisteredFormat) -> Sequence[Any]:
+        try:
+            return self.known(form.schema.text, form.fields)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # values can be read without it
+            return form.fields
 
     def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         if pa.types.is_null(column.type):
             return column.cast(pa.binary())
         form = self._form(topic, column.type, name_of(metadata), version_of(metadata))
-        values: Any = self.as_written(column)
+        target = pa.struct(list(form.fields)) if form.is_struct else form.fields[0].type
+        values: Any = cast_by(column, target, self.written)
         try:
             names = [each.name for each in form.fields]
             if form.is_struct:
@@ -149,21 +173,17 @@ class AvroConverter(_Registered):
 
     format = "avro"
 
+    def written(self, kind: Any, target: Any) -> Sequence[Any]:
+        return avro_numbers(kind, target)
+
     def record(self, kind: Any, name: str, version: int | None) -> str:
         return record_text(kind, name, version)
 
     def plain(self, field: Any) -> str:
         return plain_text(field.type)
 
-    def as_written(self, column: Array) -> Array:
-        found: Array = with_times_as_numbers(column)
-        return found
-
-    def names(self, form: RegisteredFormat) -> list[Any]:
-        try:
-            return named(form.schema.text, form.fields)
-        except (ValueError, KeyError, TypeError, RecursionError):  # a schema that nobody can name is still one that can be read
-            return list(form.fields)
+    def known(self, text: str, fields: Sequence[Any]) -> Sequence[Any]:
+        return named(text, fields)
 
 
 class JsonSchemaConverter(_Registered):
@@ -171,8 +191,27 @@ class JsonSchemaConverter(_Registered):
 
     format = "json_schema"
 
+    def written(self, kind: Any, target: Any) -> Sequence[Any]:
+        return json_numbers(kind, target)
+
+    def read(self, kind: Any, target: Any) -> Sequence[Any]:
+        return from_json_numbers(kind, target)
+
+    def record(self, kind: Any, name: str, version: int | None) -> str:
+        del version
+        return json_schema_text(kind, name.rpartition(".")[2])
+
+    def known(self, text: str, fields: Sequence[Any]) -> Sequence[Any]:
+        return with_times(text, fields)
+
 
 class ProtobufConverter(_Registered):
     """`io.confluent.connect.protobuf.ProtobufConverter`."""
 
     format = "protobuf"
+
+    def written(self, kind: Any, target: Any) -> Sequence[Any]:
+        return finer_times(kind, target)
+
+    def record(self, kind: Any, name: str, version: int | None) -> str:
+        return super().record(with_finer_times(kind), name, version)
