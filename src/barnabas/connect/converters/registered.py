@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 URL = "schema.registry.url"
 OURS = ("auto.register.schemas", "use.latest.version", "enhanced.avro.schema.support", "connect.meta.data")
 MAGIC = "Unknown magic byte!"
-_KEPT = 256  # formats for writing
+_KEPT = 256  # formats for writing, and schemas for reading
 
 
 class _Registered:
@@ -57,6 +57,7 @@ class _Registered:
         self._is_key = is_key
         self._registers = config.get("auto.register.schemas", "true").strip().lower() == "true"
         self._latest = config.get("use.latest.version", "false").strip().lower() == "true"
+        self._reading: dict[str, Sequence[Any]] = {}
         self._writing: dict[tuple[str, pa.DataType, str | None, int | None], RegisteredFormat] = {}
 
     def decode(self, payloads: Array) -> Converted:
@@ -101,10 +102,15 @@ class _Registered:
         return fields
 
     def _fields(self, form: RegisteredFormat) -> Sequence[Any]:
-        try:
-            return self.known(form.schema.text, form.fields)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # values can be read without it
-            return form.fields
+        text = form.schema.text
+        if text not in self._reading:
+            if len(self._reading) >= _KEPT:
+                self._reading.clear()
+            try:
+                self._reading[text] = self.known(text, form.fields)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # values can be read without it
+                self._reading[text] = form.fields
+        return self._reading[text]
 
     def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         if pa.types.is_null(column.type):
