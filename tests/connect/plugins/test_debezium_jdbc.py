@@ -177,7 +177,9 @@ SCALED = struct({"type": "int32", "field": "scale"}, {"type": "bytes", "field": 
         (SCALED, {"scale": 0, "value": "/w=="}, Decimal(-1)),
     ],
 )
-def test_types_of_debezium_are_those_of_sql(sinking: Sinking, field: Any, value: Any, expected: Any) -> None:
+def test_types_of_debezium_are_those_of_sql(
+    sinking: Sinking, field: Any, value: Any, expected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written: list[pa.Table] = []
     sink = sinking()
     tables = sink._tables
@@ -188,7 +190,7 @@ def test_types_of_debezium_are_those_of_sql(sinking: Sinking, field: Any, value:
         written.append(rows)
         return fitted(table, rows, keys, is_mixed=is_mixed)
 
-    tables.fit = fit  # type: ignore[method-assign]
+    monkeypatch.setattr(tables, "fit", fit)
     records = events(
         [{"id": 1}, {"id": 2}], [change("c", None, {"id": id_, "v": it}) for id_, it in ((1, value), (2, None))], field
     )
