@@ -198,16 +198,27 @@ def test_types_of_debezium_are_those_of_sql(
     assert written[0].column("v").to_pylist() == [expected, None]
 
 
-def test_a_value_that_is_none_of_its_type_is_named(sinking: Sinking) -> None:
-    field = semantic("time.ZonedTimestamp", "string", "v")
-    rows = [{"id": 1, "v": "2016-01-16T12:00:00Z"}, {"id": 2, "v": "soon"}]
+@pytest.mark.parametrize(
+    ("name", "kind", "good", "bad", "error"),
+    [
+        ("time.ZonedTimestamp", "string", "2016-01-16T12:00:00Z", "soon", "the field v:"),
+        ("time.MicroTime", "int64", 5, -3_600_000_000, "-3600000000 microseconds are no time of a day"),
+        ("time.Time", "int32", 5, 86_400_000, "86400000000 microseconds are no time of a day"),
+        ("time.NanoTime", "int64", 5, -1_000, "-1 microseconds are no time of a day"),
+    ],
+)
+def test_a_value_that_is_none_of_its_type_is_named(
+    sinking: Sinking, name: str, kind: str, good: Any, bad: Any, error: str
+) -> None:
+    field = semantic(name, kind, "v")
+    rows = [{"id": 1, "v": good}, {"id": 2, "v": bad}]
     records = events(
         [{"id": 0}, {"id": 1}, {"id": 2}], [change("t", None, None), *(change("c", None, each) for each in rows)], field
     )
     with pytest.raises(BadRecords) as failed:
         sinking.write(records)
     assert list(failed.value.reasons) == [2]
-    assert "the field v:" in failed.value.reasons[2]
+    assert error in failed.value.reasons[2]
 
 
 def test_a_record_without_a_key_is_named_by_its_own_number(sinking: Sinking) -> None:

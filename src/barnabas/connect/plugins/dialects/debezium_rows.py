@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array
 
 TIME, DATA = "io.debezium.time.", "io.debezium.data."
-NANOS = 1000  # in a microsecond
+NANOS, DAY_US = 1000, 86_400_000_000  # in a microsecond, and of a day
 DELETE, TRUNCATE = "d", "t"
 
 
@@ -110,7 +110,15 @@ def _of_day(factor: int) -> Callable[[Any], Any]:
     Args:
         factor: microseconds of one.
     """
-    return lambda values: pc.multiply(values.cast(pa.int64()), pa.scalar(factor, pa.int64())).cast(pa.time64("us"))
+    return lambda values: _time(pc.multiply(values.cast(pa.int64()), pa.scalar(factor, pa.int64())))
+
+
+def _time(micros: Any) -> Any:
+    """Times of microseconds since midnight. Raises ValueError for more than a day, or less, which a TIME of MariaDB may be."""
+    least, most = (pc.min_max(micros)[name].as_py() for name in ("min", "max"))
+    if least is not None and (least < 0 or most >= DAY_US):
+        raise ValueError(f"{least if least < 0 else most} microseconds are no time of a day")
+    return micros.cast(pa.time64("us"))
 
 
 def _zoned(values: Any) -> Any:
@@ -137,6 +145,6 @@ CHANGES: Mapping[str, Callable[[Any], Any]] = {
     f"{TIME}ZonedTimestamp": _zoned,
     f"{TIME}Time": _of_day(1000),
     f"{TIME}MicroTime": _of_day(1),
-    f"{TIME}NanoTime": lambda values: pc.divide(values.cast(pa.int64()), NANOS).cast(pa.time64("us")),
+    f"{TIME}NanoTime": lambda values: _time(pc.divide(values.cast(pa.int64()), NANOS)),
     f"{DATA}VariableScaleDecimal": _scaled,
 }
