@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, ClassVar
 
 from pymysqlreplication.constants.NONE_SOURCE import EMPTY_SET
 from pymysqlreplication.event import QueryEvent, XidEvent
@@ -26,7 +26,7 @@ from barnabas.connect.plugins.mysql_capture.log_batches import LogBatches
 from barnabas.connect.plugins.mysql_capture.log_reader import LogReader
 from barnabas.connect.plugins.mysql_capture.logged import right_time, table_of, times_of, truncated
 from barnabas.connect.plugins.mysql_capture.server import Server, shape_of, translated
-from barnabas.connect.plugins.mysql_capture.settings import KEYS, Settings, settings_of
+from barnabas.connect.plugins.mysql_capture.settings import IDLE, KEYS, Settings, settings_of
 
 ROWS, BYTES = 10_000, 16 << 20  # of a batch; the last event may go beyond
 SNAPSHOTS = ("initial", "initial_only")
@@ -39,6 +39,7 @@ class MysqlCapture(Source):
     """See the module."""
 
     config = KEYS
+    idle: ClassVar[Mapping[str, str]] = IDLE
 
     def __init__(self) -> None:
         self._closed = threading.Event()
