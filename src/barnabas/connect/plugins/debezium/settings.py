@@ -142,10 +142,11 @@ class CaptureSettings(Struct, frozen=True):
     decimals: str
     times: str
     is_flat: bool
+    signals: str | None = None  # the table of signals
 
     def takes(self, group: str, table: str) -> bool:
         """Whether a table of a database or schema is captured."""
-        return self.takes_group(group) and self.takes_table(f"{group}.{table}")
+        return f"{group}.{table}" == self.signals or (self.takes_group(group) and self.takes_table(f"{group}.{table}"))
 
     def topic(self, group: str, table: str) -> str:
         """The topic of a table."""

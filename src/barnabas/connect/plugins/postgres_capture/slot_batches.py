@@ -17,6 +17,7 @@ import numpy as np
 from barnabas.connect.api import Batch
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.postgres_capture.cells import Longs, cells_of
+from barnabas.connect.plugins.postgres_capture.chunks import Chunks
 from barnabas.connect.plugins.postgres_capture.events import IS_TRUNCATE, Changes, Events, events_of, records_of
 from barnabas.connect.plugins.postgres_capture.pgoutput import Relation, relation_of, truncated_of, unreadable
 from barnabas.connect.plugins.postgres_capture.runs import RELATION, Progress, Run, read_run
@@ -37,11 +38,14 @@ class SlotBatches:
 
     Args:
         offset: from which the slot sends.
+        chunks: incremental snapshots, whose rows come between those of the stream.
         shape: of a table, as it is from a message on.
     """
 
-    def __init__(self, settings: Settings, offset: Mapping[str, Any], shape: Callable[[Relation], Shape]) -> None:
-        self._settings, self._shape_of = settings, shape
+    def __init__(
+        self, settings: Settings, offset: Mapping[str, Any], shape: Callable[[Relation], Shape], chunks: Chunks | None = None
+    ) -> None:
+        self._settings, self._shape_of, self._chunks = settings, shape, chunks
         self._progress = Progress(offset["lsn"], delivered=(offset.get("commit"), offset.get("seq", 0)))
         self._since: dict[str, int] = dict(offset.get("tables", {}))
         self._shapes: dict[int, Shape | None] = {}
@@ -73,6 +77,8 @@ class SlotBatches:
         tables = sorted(self._tables(messages, run), key=lambda each: int(each[1][0]))
         made = [(shape, self._events(shape, run, numbers, messages)) for shape, numbers in tables]
         made = [(shape, events) for shape, events in made if len(events.codes)]
+        if self._chunks is not None:
+            made += self._chunks.taken(made)
         offset = self.offset()
         return [
             Batch(
@@ -134,4 +140,6 @@ class SlotBatches:
         if begun is not None and seq:
             found |= {"commit": begun.commit_lsn, "seq": max(seq, delivered[1])}
         self._since = {name: lsn for name, lsn in self._since.items() if lsn > done_lsn}
+        if self._chunks is not None:
+            found |= self._chunks.reading.offset()
         return found | ({"tables": self._since} if self._since else {})

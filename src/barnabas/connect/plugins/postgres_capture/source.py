@@ -20,8 +20,10 @@ from barnabas.connect.api import Batch, Config, Offset, Source
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.debezium.heartbeats import Heartbeats
 from barnabas.connect.plugins.debezium.settings import REST_S
+from barnabas.connect.plugins.debezium.signals import Reading
 from barnabas.connect.plugins.postgres_capture.catalog import Catalog
 from barnabas.connect.plugins.postgres_capture.cells import load_kernels
+from barnabas.connect.plugins.postgres_capture.chunks import Chunks
 from barnabas.connect.plugins.postgres_capture.settings import KEYS, Settings, errors_of, settings_of
 from barnabas.connect.plugins.postgres_capture.shape import shape_of
 from barnabas.connect.plugins.postgres_capture.slot_batches import SlotBatches
@@ -105,7 +107,8 @@ class PostgresCapture(Source):
                 return {"lsn": at.lsn}
             begin_lsn: int = at.lsn if known is None else known["lsn"]
             done = known["tables"] if known is not None and is_begun else {}
-            shapes = [shape_of(each, catalog, settings) for each in catalog.published()]
+            tables = [each for each in catalog.published() if f"{each.schema}.{each.table}" != settings.signals]
+            shapes = [shape_of(each, catalog, settings) for each in tables]
             for batch in Snapshot(settings, catalog, at, _now_us).batches(shapes, done, begin_lsn, partition):
                 if batch.offset is not None:
                     self._yielded = batch.offset
@@ -127,7 +130,8 @@ class PostgresCapture(Source):
     def _streamed(
         self, settings: Settings, catalog: Catalog, partition: Mapping[str, Any], offset: Mapping[str, Any], beats: Heartbeats
     ) -> Iterator[Batch]:  # fmt: skip
-        transactions = SlotBatches(settings, offset, lambda relation: shape_of(relation, catalog, settings))
+        chunks = Chunks(settings, catalog, Reading(offset)) if settings.signals is not None else None
+        transactions = SlotBatches(settings, offset, lambda relation: shape_of(relation, catalog, settings), chunks)
         with closing(self._started(settings, catalog, offset["lsn"])) as stream:
             self._stream_now, self._confirmed_s = stream, time.monotonic()
             waiting, taken_s = Messages(), 0.0
@@ -135,8 +139,11 @@ class PostgresCapture(Source):
                 is_idle = stream.receive(waiting, ROWS, BYTES)
                 if not is_idle or waiting.is_whole:
                     taken_s = time.monotonic()
-                    yield from self._given(transactions.batches(waiting.payloads, waiting.lsns, partition, _now_us()))
+                    for part in [waiting.parts] if chunks is None else chunks.parts(*waiting.parts):
+                        yield from self._given(transactions.batches(*part, partition, _now_us()))
                     waiting.clear()
+                if chunks is not None and not transactions.is_open and chunks.go_on():
+                    yield from self._given([Batch([], transactions.offset(), partition)])
                 if is_idle and not waiting.payloads and not transactions.is_open:
                     transactions.follow(stream.seen_lsn)  # all that the server has looked at is behind
                 self._confirm(stream, transactions.done_lsn if self._has_all() and is_idle else self._committed_lsn)
