@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+from threading import Thread
 from typing import Any
 
+import psycopg
 import pytest
 
 from barnabas.connect.plugins.postgres_capture.chunks import Chunks
@@ -39,13 +44,57 @@ class Signalled(PostgresCapture):
 
     def signal(self, kind: str, data: Any = None) -> None:
         """Add a row to the table of signals."""
-        text = "NULL" if data is None else "'" + json.dumps(data).replace("'", "''") + "'"
-        self.run(f"INSERT INTO signals VALUES (gen_random_uuid()::text, '{kind}', {text})")
+        self.run(_signal(kind, data))
 
-    def snapshot(self, *tables: str, **more: Any) -> None:
-        """Ask for a snapshot of tables."""
+    def snapshot(self, *tables: str, also: str | None = None, **more: Any) -> None:
+        """Ask for a snapshot of tables, and give another signal in the same transaction."""
         names = [rf"{self.name}\.{each}" for each in tables]
-        self.signal("execute-snapshot", {"type": "incremental", "data-collections": names, **more})
+        wanted = _signal("execute-snapshot", {"type": "incremental", "data-collections": names, **more})
+        self.run("BEGIN", wanted, *([_signal(also)] if also else []), "COMMIT")
+
+    def on_the_first_chunk(self, monkeypatch: pytest.MonkeyPatch, *statements: str) -> None:
+        """Run statements when the first chunk was read, before its window ends."""
+        real, waiting = Chunks.chunk, [statements]
+
+        def chunk(own: Chunks, *arguments: Any) -> Any:
+            found = real(own, *arguments)
+            if waiting:
+                self.run(*waiting.pop())
+            return found
+
+        monkeypatch.setattr(Chunks, "chunk", chunk)
+
+    @contextmanager
+    def writing(self, seed: int, *, writers: int, transactions: int) -> Iterator[list[Thread]]:
+        """Connections that change rows at random."""
+        made = [Thread(target=self._write, args=(Random(seed * writers + each), transactions)) for each in range(writers)]
+        for each in made:
+            each.start()
+        yield made
+        for each in made:
+            each.join()
+
+    def _write(self, random: Random, transactions: int) -> None:
+        with self.server.connect() as connection:
+            connection.execute(f"SET search_path TO {self.name}")
+            for _ in range(transactions):
+                statements = [self._change(random) for _ in range(random.randrange(1, 4))]
+                with (
+                    contextlib.suppress(psycopg.errors.UniqueViolation, psycopg.errors.DeadlockDetected),
+                    connection.transaction(),
+                ):
+                    for each in statements:
+                        connection.execute(each)
+
+    @staticmethod
+    def _change(random: Random) -> str:
+        a, other = random.randrange(30), random.randrange(30)
+        return random.choice(
+            (
+                f"UPDATE t SET v = v + 1 WHERE a = {a}", f"DELETE FROM t WHERE a = {a}", f"UPDATE t SET a = {other} WHERE a = {a}",
+                f"INSERT INTO t VALUES ({a}, 'é', 0) ON CONFLICT DO NOTHING", f"UPDATE t SET v = v + 1 WHERE a < {a}",
+            )
+        )  # fmt: skip
 
     def read(self, table: str = "t") -> list[Any]:
         """The rows that were read, in their order."""
@@ -58,6 +107,11 @@ class Signalled(PostgresCapture):
         """Whether the records make the table."""
         with_schema = f"{self.name}.{table}"
         return folded(records_of(self.tasks._client, self.topic(table))) == rows_of(self.server, with_schema)
+
+
+def _signal(kind: str, data: Any = None) -> str:
+    text = "NULL" if data is None else "'" + json.dumps(data).replace("'", "''") + "'"
+    return f"INSERT INTO signals VALUES (gen_random_uuid()::text, '{kind}', {text})"
 
 
 @pytest.fixture
@@ -81,16 +135,8 @@ def test_a_signal_reads_a_table_while_changes_go_on(capture: Signalled) -> None:
 
 
 def test_rows_that_change_while_they_are_read_come_as_changes(capture: Signalled, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, done = Chunks._chunk, list[int]()
-
-    def chunk(self: Chunks, *arguments: Any) -> Any:
-        found = real(self, *arguments)
-        if not done:
-            done.append(1)
-            capture.run("UPDATE t SET v = 100 WHERE a = 2", "DELETE FROM t WHERE a = 4", "UPDATE t SET a = 106 WHERE a = 6")
-        return found
-
-    monkeypatch.setattr(Chunks, "_chunk", chunk)
+    changes = ["UPDATE t SET v = 100 WHERE a = 2", "DELETE FROM t WHERE a = 4", "UPDATE t SET a = 106 WHERE a = 6"]
+    capture.on_the_first_chunk(monkeypatch, *changes)
     with capture.tasks.running(capture.capturing(incremental_snapshot_chunk_size="100")) as task:
         capture.until_streaming(task)
         capture.snapshot("t")
@@ -99,19 +145,19 @@ def test_rows_that_change_while_they_are_read_come_as_changes(capture: Signalled
     assert {2, 4, 6}.isdisjoint({each["a"] for each in capture.read()})
 
 
+@pytest.mark.parametrize("unseen", [lambda xid: {"running": frozenset([xid])}, lambda xid: {"next_xid": xid}])
 def test_a_transaction_that_becomes_visible_late_lets_a_chunk_be_read_again(
-    capture: Signalled, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+    capture: Signalled, monkeypatch: pytest.MonkeyPatch, unseen: Callable[[int], dict[str, Any]]
+) -> None:
     """The stream has brought it before the window, and the reading did not see it."""
-    real, seen = Chunks._chunk, list[int]()
+    real, seen = Chunks.chunk, list[int]()
 
     def chunk(self: Chunks, *arguments: Any) -> Any:
         found = real(self, *arguments)
         seen.append(len(self._xids))
-        stale = frozenset(self._xids) if len(seen) == 1 else frozenset[int]()
-        return found._replace(running=found.running | stale)
+        return found._replace(rows=found.rows._replace(**unseen(self._xids[-1]))) if len(seen) == 1 else found
 
-    monkeypatch.setattr(Chunks, "_chunk", chunk)
+    monkeypatch.setattr(Chunks, "chunk", chunk)
     with capture.tasks.running(capture.capturing(incremental_snapshot_chunk_size="100")) as task:
         capture.until_streaming(task)
         capture.run("UPDATE t SET v = 7 WHERE a = 2")
@@ -140,14 +186,11 @@ def test_a_snapshot_goes_on_after_a_kill(capture: Signalled, monkeypatch: pytest
     assert sorted(each["a"] for each in capture.read()) == list(range(1, 26))
 
 
-def test_signals_pause_resume_and_stop_and_have_conditions(capture: Signalled, caplog: pytest.LogCaptureFixture) -> None:
-    capture.run(
-        "CREATE TABLE u (id int PRIMARY KEY)", "INSERT INTO u SELECT generate_series(1, 10)", "CREATE TABLE loose (v int)"
-    )
+def test_signals_pause_resume_and_stop_a_snapshot(capture: Signalled) -> None:
+    capture.run("CREATE TABLE u (id int PRIMARY KEY)", "INSERT INTO u SELECT generate_series(1, 10)")
     with capture.tasks.running(capture.capturing()) as task:
         capture.until_streaming(task)
-        capture.signal("pause-snapshot")
-        capture.snapshot("t", "u")
+        capture.snapshot("t", "u", also="pause-snapshot")
         capture.signal("stop-snapshot", {"type": "incremental", "data-collections": [f"{capture.name}.t"]})
     with capture.tasks.running(capture.capturing()) as task:
         capture.until_streaming(task)
@@ -155,28 +198,105 @@ def test_signals_pause_resume_and_stop_and_have_conditions(capture: Signalled, c
         capture.until("u", 1, task)
         capture.signal("resume-snapshot")
         capture.tasks.until(lambda: len(capture.read("u")) == 11, task, "the rows did not come")
-        condition = {"data-collection": f"{capture.name}.t", "filter": "v % 5 = 0"}
-        for kind, data in (
-            ("log", {"message": "here"}),
-            ("nonsense", None),
-            ("execute-snapshot", {"type": "blocking"}),
-            ("log", [1]),
-        ):
-            capture.signal(kind, data)
-        capture.snapshot("loose", "missing")
-        capture.snapshot("t", **{"additional-conditions": [{"data-collection": f"{capture.name}.t", "filter": "no such thing"}]})
+        capture.snapshot("t", "u", also="stop-snapshot")
         capture.snapshot("u")
         capture.tasks.until(lambda: len(capture.read("u")) == 22, task, "the rows did not come")
-        assert capture.read() == []
-        capture.snapshot("t", **{"additional-conditions": [condition]})
-        capture.tasks.until(lambda: len(capture.read()) == 5, task, "the rows did not come")
-    assert {each["v"] for each in capture.read()} == {5, 10, 15, 20, 25}
-    for each in (
-        "event=signal id",
-        "'nonsense'",
-        "snapshot of the type blocking",
-        "no object of JSON",
+    assert capture.read() == []
+
+
+def test_a_snapshot_has_the_rows_of_a_condition(capture: Signalled) -> None:
+    capture.run("CREATE TABLE u (id int PRIMARY KEY)", "INSERT INTO u VALUES (1)")
+    conditions = [
+        {"data-collection": "another", "filter": "false"},
+        {"data-collection": rf"{capture.name}\.T", "filter": "v % 5 = 0 AND b LIKE 'x%'"},
+    ]
+    with capture.tasks.running(capture.capturing()) as task:
+        capture.until_streaming(task)
+        capture.snapshot("t", **{"additional-conditions": conditions})
+        capture.snapshot("u")  # tables are read one after the other
+        capture.tasks.until(lambda: len(capture.read("u")) == 1, task, "the rows did not come")
+    assert [each["v"] for each in capture.read()] == [10, 20]
+
+
+BAD = {
+    "nonsense": ("nonsense", None, "this type of signal is not known"),
+    "blocking": (
+        "execute-snapshot",
+        {"type": "blocking", "data-collections": ["t"]},
+        "a snapshot of the type blocking is not known",
+    ),
+    "list": ("log", [1], "data is no object of JSON"),
+    "no message": ("log", {}, "data has no field 'message'"),
+    "no tables": ("execute-snapshot", {"data-collections": []}, "data-collections is no list of names"),
+    "pattern": ("execute-snapshot", {"data-collections": ["("]}, "missing"),
+    "missing": ("execute-snapshot", {"data-collections": ["missing"]}, "event=signal-names-no-captured-table table='missing'"),
+}
+
+
+def test_bad_signals_are_told_in_the_log_and_skipped(capture: Signalled, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    capture.run("CREATE TABLE loose (v int)")
+    with capture.tasks.running(capture.capturing()) as task:
+        capture.until_streaming(task)
+        for kind, data, _ in BAD.values():
+            capture.signal(kind, data)
+        capture.run("INSERT INTO signals VALUES ('broken', 'log', '{')")
+        capture.signal("log", {"message": "all is well"})
+        capture.snapshot("loose")
+        capture.snapshot("t", **{"surrogate-key": "v"})
+        capture.snapshot("t", **{"additional-conditions": [{"data-collection": f"{capture.name}.t", "filter": "no such thing"}]})
+        capture.snapshot("t")
+        capture.tasks.until(lambda: len(capture.read()) == 25, task, "the rows did not come")
+    expected = [text for _, _, text in BAD.values()]
+    for each in [
+        *expected,
+        "id='broken'",
+        "message='all is well'",
         "no primary key",
+        "surrogate-key v is no column",
         "no such thing",
-    ):
+    ]:
         assert each in caplog.text
+
+
+def test_a_table_without_a_key_is_read_by_another_one(capture: Signalled, monkeypatch: pytest.MonkeyPatch) -> None:
+    capture.run("CREATE TABLE loose (v int NOT NULL UNIQUE, w int)", "ALTER TABLE loose REPLICA IDENTITY FULL")
+    capture.run("INSERT INTO loose SELECT g, g FROM generate_series(1, 9) g")
+    changes = ["UPDATE loose SET w = 0 WHERE v = 1", "DELETE FROM loose WHERE v = 2", "UPDATE loose SET v = 13 WHERE v = 3"]
+    capture.on_the_first_chunk(monkeypatch, *changes)
+    with capture.tasks.running(capture.capturing()) as task:
+        capture.until_streaming(task)
+        capture.snapshot("loose", **{"surrogate-key": "v"})
+        capture.tasks.until(lambda: len(capture.read("loose")) == 6, task, "the rows did not come")
+    assert [each["v"] for each in capture.read("loose")] == [4, 5, 6, 7, 8, 9]
+
+
+def test_the_table_of_signals_has_a_topic_if_it_is_chosen(capture: Signalled) -> None:
+    chosen = {"table_include_list": rf"{capture.name}\.t"}
+    for count, config in enumerate(({}, chosen), 1):
+        with capture.tasks.running(capture.capturing(incremental_snapshot_chunk_size="100", **config)) as task:
+            capture.until_streaming(task)
+            capture.snapshot("t")
+            capture.tasks.until(lambda count=count: len(capture.read()) == 25 * count, task, "the rows did not come")
+    kinds = [after["type"] for _, _, after in capture.changes("signals")]
+    assert kinds == ["execute-snapshot", "snapshot-window-open", "snapshot-window-close"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_records_make_the_table_while_others_write(capture: Signalled, seed: int) -> None:
+    """Several connections change few rows, again and again, with small chunks and several snapshots; the task dies twice."""
+    capture.run("UPDATE t SET v = 0", "CREATE TABLE last (id int PRIMARY KEY)", "INSERT INTO last VALUES (1)")
+    task = capture.tasks.start(capture.capturing(incremental_snapshot_chunk_size="3"))
+    capture.until_streaming(task)
+    with capture.writing(seed, writers=3, transactions=60) as writers:
+        for snapshots in (1, 2):
+            capture.snapshot("t")
+            capture.tasks.until(lambda snapshots=snapshots: len(capture.read()) >= 8 * snapshots, task, "the rows did not come")
+            capture.tasks.stop(task)
+            task = capture.tasks.start(capture.capturing(incremental_snapshot_chunk_size="3"))
+        for each in writers:
+            each.join()
+    capture.snapshot("last")  # tables are read one after the other
+    capture.tasks.until(lambda: len(capture.read("last")) == 1, task, "the snapshots did not end")
+    capture.tasks.until(capture.equals, task, "the records do not make the table")
+    assert capture.read()

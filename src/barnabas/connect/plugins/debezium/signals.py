@@ -14,6 +14,7 @@ import msgspec
 
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import Importance, Type
+from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.validators import Range, ValidList, one_of
 
 logger = logging.getLogger(__name__)
@@ -57,10 +58,12 @@ class Wanted(NamedTuple):
 
     Args:
         condition: which rows; an expression of SQL.
+        key: a column that orders the rows; None: the columns of the primary key do.
     """
 
     name: str
     condition: str | None = None
+    key: str | None = None
 
 
 class Reading:
@@ -72,6 +75,7 @@ class Reading:
     Attributes:
         behind: the key of the last row of the first table that is in the log; None: none is.
         most: the greatest key of the table when its reading began; None: it was not asked for.
+        turn: a number that changes when the first table is another one, or is read from its beginning.
     """
 
     def __init__(self, offset: Mapping[str, Any]) -> None:
@@ -80,10 +84,11 @@ class Reading:
         self.behind: list[str] | None = state.get("behind")
         self.most: list[str] | None = state.get("most")
         self.is_paused: bool = state.get("paused", False)
+        self.turn = 0
 
     def offset(self) -> dict[str, Any]:
         """Its part of the offset; empty while there is nothing to read."""
-        if not self.tables and not self.is_paused:
+        if not self.tables:
             return {}
         state = {
             "tables": [list(each) for each in self.tables],
@@ -95,7 +100,13 @@ class Reading:
 
     def table_ended(self) -> None:
         """The first table is read."""
-        self.tables, self.behind, self.most = self.tables[1:], None, None
+        self._begin(self.tables[1:])
+
+    def _begin(self, tables: Sequence[Wanted]) -> None:
+        """Read tables from the beginning of the first one. Without tables there is nothing to pause."""
+        self.tables, self.behind, self.most = list(tables), None, None
+        self.is_paused = self.is_paused and bool(tables)
+        self.turn += 1
 
     def take(self, signal: Signal, captured: Sequence[str]) -> None:
         """Do what a signal says. One that cannot be understood is told in the log, and has no effect.
@@ -108,8 +119,14 @@ class Reading:
             if not isinstance(data, dict):
                 raise ValueError("data is no object of JSON")
             self._take(signal, data, captured)
-        except (ValueError, TypeError, KeyError, AttributeError, re.error) as error:
-            logger.warning("event=signal-not-understood id=%r type=%r reason=%r", signal.id, signal.kind, str(error))
+        except KeyError as error:
+            self._refuse(signal, f"data has no field {error}")
+        except (ValueError, TypeError, AttributeError, re.error) as error:
+            self._refuse(signal, str(error))
+
+    @staticmethod
+    def _refuse(signal: Signal, reason: str) -> None:
+        logger.warning("event=signal-not-understood id=%r type=%r reason=%r", signal.id, signal.kind, reason)
 
     def _take(self, signal: Signal, data: Mapping[str, Any], captured: Sequence[str]) -> None:
         match signal.kind:
@@ -120,31 +137,42 @@ class Reading:
             case "stop-snapshot":
                 self._stop(_incremental(data))
             case "pause-snapshot":
-                self.is_paused = True
+                self.is_paused = bool(self.tables)
             case "resume-snapshot":
                 self.is_paused = False
             case _:
                 raise ValueError("this type of signal is not known")
 
     def _want(self, data: Mapping[str, Any], captured: Sequence[str]) -> None:
-        conditions = {each["data-collection"]: each["filter"] for each in data.get("additional-conditions", ())}
-        waiting = {each.name for each in self.tables}
-        for pattern in data["data-collections"]:
+        conditions = [(str(each["data-collection"]), str(each["filter"])) for each in data.get("additional-conditions") or ()]
+        key = str(data.get("surrogate-key") or "") or None
+        for pattern in _patterns(data["data-collections"]):
             names = [each for each in captured if _fits(pattern, each)]
             if not names:
                 logger.warning("event=signal-names-no-captured-table table=%r", pattern)
             for name in names:
-                if name not in waiting and len(waiting) < MOST_TABLES:
-                    condition = next((each for key, each in conditions.items() if _fits(key, name)), None)
-                    self.tables.append(Wanted(name, condition or data.get("additional-condition")))
-                    waiting.add(name)
+                condition = next((each for known, each in conditions if _fits(known, name)), data.get("additional-condition"))
+                self._add(Wanted(name, condition or None, key))
+
+    def _add(self, wanted: Wanted) -> None:
+        if wanted in self.tables[1:]:
+            return
+        if len(self.tables) >= MOST_TABLES:
+            raise ValueError(f"{MOST_TABLES} tables wait")
+        self.tables.append(wanted)
 
     def _stop(self, data: Mapping[str, Any]) -> None:
-        patterns = data.get("data-collections")
-        kept = [each for each in self.tables if patterns and not any(_fits(pattern, each.name) for pattern in patterns)]
+        patterns = _patterns(data.get("data-collections") or [".*"])
+        kept = [each for each in self.tables if not any(_fits(pattern, each.name) for pattern in patterns)]
         if kept[:1] != self.tables[:1]:
-            self.behind = self.most = None
+            self._begin(kept)
         self.tables = kept
+
+
+def _patterns(value: Any) -> Sequence[str]:
+    if not isinstance(value, list) or not value:
+        raise ValueError("data-collections is no list of names")
+    return [str(each).strip() for each in value]
 
 
 def _incremental(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -156,4 +184,4 @@ def _incremental(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _fits(pattern: str, name: str) -> bool:
-    return name == pattern or re.fullmatch(pattern, name, re.IGNORECASE) is not None
+    return name == pattern or java_pattern(pattern, re.IGNORECASE).fullmatch(name) is not None

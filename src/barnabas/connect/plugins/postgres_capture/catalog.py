@@ -157,6 +157,16 @@ class Catalog:
         )
         return tuple(name for (name,) in rows)
 
+    def unique(self, oid: int) -> tuple[str, ...]:
+        """The columns of a table that are never null and that have a unique index of their own."""
+        rows = self.run(
+            "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] "
+            "WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND a.attnotnull "
+            "AND coalesce((to_jsonb(i)->>'indnkeyatts')::int, i.indnatts) = 1",
+            (oid,),
+        )
+        return tuple(name for (name,) in rows)
+
     def types(self, columns: Iterable[Column]) -> list[PgType]:
         """The types of columns."""
         return [self._type(each.type_oid, each.modifier) for each in columns]

@@ -77,9 +77,12 @@ class SlotBatches:
         tables = sorted(self._tables(messages, run), key=lambda each: int(each[1][0]))
         made = [(shape, self._events(shape, run, numbers, messages)) for shape, numbers in tables]
         made = [(shape, events) for shape, events in made if len(events.codes)]
+        is_news = False
         if self._chunks is not None:
-            made += self._chunks.taken(made)
+            made, is_news = self._chunks.taken(made)
         offset = self.offset()
+        if is_news and not made:
+            return [Batch([], offset, partition)]
         return [
             Batch(
                 records_of(shape, events, self._settings, now_us), offset if at == len(made) else None, partition, topic=shape.topic,

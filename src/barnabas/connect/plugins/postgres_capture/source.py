@@ -130,7 +130,7 @@ class PostgresCapture(Source):
     def _streamed(
         self, settings: Settings, catalog: Catalog, partition: Mapping[str, Any], offset: Mapping[str, Any], beats: Heartbeats
     ) -> Iterator[Batch]:  # fmt: skip
-        chunks = Chunks(settings, catalog, Reading(offset)) if settings.signals is not None else None
+        chunks = Chunks(settings, catalog, Reading(offset), settings.signals) if settings.signals is not None else None
         transactions = SlotBatches(settings, offset, lambda relation: shape_of(relation, catalog, settings), chunks)
         with closing(self._started(settings, catalog, offset["lsn"])) as stream:
             self._stream_now, self._confirmed_s = stream, time.monotonic()

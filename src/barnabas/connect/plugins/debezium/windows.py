@@ -1,0 +1,152 @@
+"""The windows of incremental snapshots: tables are read chunk by chunk, in the order of their keys, while the capture goes on.
+
+Before a chunk is read, a row goes into the table of signals, and another one afterwards. They come by the log of the database, as all
+changes do. Rows of the chunk that have changed between the two are left out, because their changes come by the log. The others become
+records at the second one, in one transaction with the offset that says how far the reading has come.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from barnabas.connect.plugins.debezium.signals import CLOSE, OPEN, Reading, Signal, Wanted
+
+logger = logging.getLogger(__name__)
+
+
+class Unreadable(Exception):
+    """A table cannot be read by chunks."""
+
+
+class Chunk(NamedTuple):
+    """Rows of a table that were read together.
+
+    Args:
+        keys: of the rows, in their order.
+        last: the key of the last one, as the offset keeps it; None: there are no rows.
+        most: the greatest key of the table, in the same form; empty: the table has no rows.
+        is_last: whether no rows follow.
+        rows: themselves, as the capture has them.
+    """
+
+    keys: Sequence[Hashable]
+    last: list[str] | None
+    most: list[str]
+    is_last: bool
+    rows: Any
+
+
+class Window:
+    """The time between the two rows in the table of signals.
+
+    Attributes:
+        turn: of the reading when it began.
+        is_stale: whether the chunk lacks a change that came before the window.
+    """
+
+    def __init__(self, name: str, turn: int, chunk: Chunk) -> None:
+        self.name, self.turn, self.chunk = name, turn, chunk
+        self.is_open = self.is_stale = False
+        self._places = {key: place for place, key in enumerate(chunk.keys)}
+
+    def leave_out(self, keys: Iterable[Hashable]) -> None:
+        """Leave out rows that have changed."""
+        for key in keys:
+            self._places.pop(key, None)
+
+    def leave_out_all(self) -> None:
+        """The table was emptied."""
+        self._places.clear()
+
+    @property
+    def left(self) -> list[int]:
+        """The places of the rows that are left."""
+        return list(self._places.values())
+
+
+class Windows(ABC):
+    """See the module. A capture calls `signalled` for each signal of the log, and `go_on` between two transactions.
+
+    Args:
+        reading: what is to be read, as the offset has it.
+
+    Attributes:
+        window: that was begun; None: no chunk waits.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.window: Window | None = None
+
+    def signalled(self, signal: Signal) -> Chunk | None:
+        """Do what a signal says. The chunk whose window ends there, unless it must be read again; `window` has what is left of it."""
+        window = self.window
+        if signal.kind not in {OPEN, CLOSE}:
+            self.reading.take(signal, self.captured())
+        elif window is None or signal.id not in {f"{window.name}-open", f"{window.name}-close"}:
+            return None  # of an earlier start, or of another capture
+        elif signal.kind == OPEN:
+            window.is_open, window.is_stale = True, not self.has_seen(window.chunk)
+        elif window.is_open:
+            self.window = None
+            return self._closed(window)
+        return None
+
+    def _closed(self, window: Window) -> Chunk | None:
+        chunk, reading = window.chunk, self.reading
+        if window.turn != reading.turn or window.is_stale:
+            return None  # it was stopped, or is read again
+        reading.behind, reading.most = chunk.last, chunk.most
+        if chunk.is_last:
+            logger.info("event=incremental-snapshot-of-table-done table=%r", reading.tables[0].name)
+            reading.table_ended()
+        return chunk._replace(rows=self.rows_left(chunk, window.left)) if window.left else None
+
+    def go_on(self) -> bool:
+        """Read the next chunk, if there is one to read, and no window; whether a table was given up."""
+        reading = self.reading
+        if self.window is not None or reading.is_paused or not reading.tables:
+            return False
+        try:
+            self.window = self._read(reading.tables[0])
+        except Unreadable as error:
+            logger.warning("event=table-not-read table=%r reason=%r", reading.tables[0].name, str(error))
+            reading.table_ended()
+            return True
+        return False
+
+    def _read(self, wanted: Wanted) -> Window:
+        name = uuid.uuid4().hex
+        self._mark(f"{name}-open", OPEN, "openWindowTimestamp")
+        window = Window(name, self.reading.turn, self.chunk(wanted))
+        self._mark(f"{name}-close", CLOSE, "closeWindowTimestamp")
+        return window
+
+    def _mark(self, name: str, kind: str, field: str) -> None:
+        self.mark(name, kind, f'{{"{field}": "{time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}"}}')
+
+    @abstractmethod
+    def captured(self) -> Sequence[str]:
+        """The names of the tables that may be read."""
+
+    @abstractmethod
+    def mark(self, name: str, kind: str, data: str) -> None:
+        """Add a row to the table of signals. Raises Unreadable."""
+
+    @abstractmethod
+    def chunk(self, wanted: Wanted) -> Chunk:
+        """Read the next chunk of a table. Raises Unreadable."""
+
+    @abstractmethod
+    def rows_left(self, chunk: Chunk, places: Sequence[int]) -> Any:
+        """Some rows of a chunk."""
+
+    def has_seen(self, chunk: Chunk) -> bool:
+        """Whether a chunk has all changes that the log had before the window."""
+        del chunk
+        return True
