@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from barnabas.connect.config_def import ConfigDef
-from barnabas.connect.config_types import Importance, Type
+from barnabas.connect.config_types import Importance, Type, invalid
 from barnabas.connect.java_patterns import java_pattern
+from barnabas.connect.plugins.debezium.envelope import CREATE
 from barnabas.connect.validators import Range, ValidList, one_of
 
 logger = logging.getLogger(__name__)
@@ -43,6 +44,19 @@ def with_signals(made: ConfigDef) -> ConfigDef:
             validator=one_of("insert_insert"), documentation="How the end of a window is marked: by a second row.",
         )
     )  # fmt: skip
+
+
+def signal_errors(config: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    """What is wrong beyond the definitions, by key."""
+    name, skipped = config.get("signal.data.collection", ""), config.get("skipped.operations", "")
+    if not name:
+        return {}
+    reason = None
+    if not all(name.partition(".")):
+        reason = "It is no SCHEMA.TABLE"
+    elif CREATE in [each.strip() for each in skipped.split(",")]:
+        reason = "Signals are new rows, and skipped.operations leaves new rows out"
+    return {} if reason is None else {"signal.data.collection": [str(invalid("signal.data.collection", name, reason))]}
 
 
 class Signal(NamedTuple):

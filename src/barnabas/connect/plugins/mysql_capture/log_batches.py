@@ -102,8 +102,8 @@ class LogBatches:
     def offset(self) -> dict[str, Any]:
         """The offset behind all that was taken."""
         found: dict[str, Any] = {"file": self._done[0], "pos": self._done[1]}
-        if self._seq:
-            found["row"] = max(self._seq, self._delivered)
+        if row := max(self._seq, self._delivered):
+            found["row"] = row
         self._since = {name: place for name, place in self._since.items() if place > self._done}
         return found | ({"tables": {name: list(place) for name, place in self._since.items()}} if self._since else {})
 

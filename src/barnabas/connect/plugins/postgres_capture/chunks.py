@@ -26,7 +26,7 @@ from barnabas.connect.plugins.postgres_capture.settings import Settings
 from barnabas.connect.plugins.postgres_capture.shape import Shape, shape_of
 from barnabas.connect.plugins.postgres_capture.snapshot import rows_of
 
-INSERT, RELATION = b"IR"
+INSERT, RELATION, COMMIT = b"IRC"
 MOST_XIDS = 100_000  # transactions that are remembered; far more than may wait to become visible
 XIDS = 1 << 32  # they are counted so far, and then from the beginning
 COLUMNS = 3  # of the table of signals: id, type, data
@@ -65,7 +65,7 @@ class Chunks(Windows):
         self._xids: deque[int] = deque(maxlen=MOST_XIDS)
 
     def parts(self, messages: Sequence[bytes], lsns: Sequence[int]) -> Iterator[tuple[Sequence[bytes], Sequence[int]]]:
-        """The messages, cut behind each signal."""
+        """The messages, cut behind each signal, or behind the commit that follows it."""
         begin = 0
         for number, message in enumerate(messages):
             kind = message[0]
@@ -73,8 +73,10 @@ class Chunks(Windows):
                 relation = relation_of(message)
                 (self._oids.add if _name_of(relation) == self._signals else self._oids.discard)(relation.oid)
             elif kind == INSERT and int.from_bytes(message[1:5], "big") in self._oids:
-                yield messages[begin : number + 1], lsns[begin : number + 1]
-                begin = number + 1
+                end = number + 1
+                end += end < len(messages) and messages[end][0] == COMMIT
+                yield messages[begin:end], lsns[begin:end]
+                begin = end
         if begin < len(messages):
             yield messages[begin:], lsns[begin:]
 

@@ -47,6 +47,7 @@ class SlotBatches:
     ) -> None:
         self._settings, self._shape_of, self._chunks = settings, shape, chunks
         self._progress = Progress(offset["lsn"], delivered=(offset.get("commit"), offset.get("seq", 0)))
+        self._is_within = "commit" in offset  # whether the last offset that was given is within a transaction
         self._since: dict[str, int] = dict(offset.get("tables", {}))
         self._shapes: dict[int, Shape | None] = {}
 
@@ -81,6 +82,10 @@ class SlotBatches:
         if self._chunks is not None:
             made, is_news = self._chunks.taken(made)
         offset = self.offset()
+        was_within, is_within = self._is_within, "commit" in offset
+        is_news |= was_within and not is_within  # otherwise the slot would go on without the offset
+        if made or is_news:
+            self._is_within = is_within
         if is_news and not made:
             return [Batch([], offset, partition)]
         return [
@@ -140,8 +145,11 @@ class SlotBatches:
         """The offset behind all that was received."""
         done_lsn, _, delivered, begun, seq = self._progress
         found: dict[str, Any] = {"lsn": done_lsn}
+        commit, sent = delivered
         if begun is not None and seq:
-            found |= {"commit": begun.commit_lsn, "seq": max(seq, delivered[1])}
+            commit, sent = begun.commit_lsn, max(seq, sent)
+        if sent:
+            found |= {"commit": commit, "seq": sent}
         self._since = {name: lsn for name, lsn in self._since.items() if lsn > done_lsn}
         if self._chunks is not None:
             found |= self._chunks.reading.offset()
