@@ -14,6 +14,7 @@ from barnabas.connect.config_types import Importance, Type, invalid
 from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.plugins.databases.table_name import OFFSETS
 from barnabas.connect.plugins.debezium.envelope import DELETE, TOMBSTONE
+from barnabas.connect.plugins.debezium.signals import with_signals
 from barnabas.connect.validators import NonEmptyString, Range, ValidList, one_of
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
@@ -50,7 +51,7 @@ def with_lists(made: ConfigDef, name: str) -> ConfigDef:
 
 def with_common(made: ConfigDef, *, port: int) -> ConfigDef:
     """Add the keys."""
-    return (
+    return with_signals(
         made.define(
             "database.hostname", Type.STRING, importance=HIGH, validator=NonEmptyString(), documentation="The host of the database server."
         )
@@ -142,7 +143,8 @@ class CaptureSettings(Struct, frozen=True):
     decimals: str
     times: str
     is_flat: bool
-    signals: str | None = None  # the table of signals
+    signals: str | None  # the table of signals
+    chunk_rows: int
 
     def takes(self, group: str, table: str) -> bool:
         """Whether a table of a database or schema is captured."""
@@ -196,4 +198,6 @@ def common_of(config: Config, group: str) -> dict[str, Any]:
         "decimals": config["decimal.handling.mode"],
         "times": config["time.precision.mode"],
         "is_flat": config[FORMAT] == "flat",
+        "signals": config["signal.data.collection"] or None,
+        "chunk_rows": config["incremental.snapshot.chunk.size"],
     }

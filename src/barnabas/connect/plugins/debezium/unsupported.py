@@ -5,7 +5,7 @@ Debezium's other keys that are not known here have no effect, as in Kafka Connec
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from barnabas.connect.config_types import invalid
 
@@ -14,7 +14,7 @@ KEYS: Mapping[str, str] = {
     "column.include.list": "list the other columns in column.exclude.list",
     "message.key.columns": "the key of a record is the primary key; the transform ValueToKey makes another one",
     "provide.transaction.metadata": "there are no records of transactions; source has the id of each",
-    "signal.data.collection": "there are no signals and no incremental snapshots; delete the offsets of the connector for a new snapshot",
+    "read.only": "incremental snapshots write into signal.data.collection",
     "signal.kafka.topic": "signals come by rows of signal.data.collection",
     "slot.failover": "a slot is not copied to standby servers",
     "snapshot.include.collection.list": "a snapshot has all captured tables",
@@ -26,15 +26,11 @@ PREFIXES: Mapping[str, str] = {
 }
 
 
-def unsupported(config: Mapping[str, str], has: Container[str] = ()) -> dict[str, Sequence[str]]:
-    """The errors of such keys in a config, by key.
-
-    Args:
-        has: keys that the capture has.
-    """
+def unsupported(config: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    """The errors of such keys in a config, by key."""
     found = dict[str, Sequence[str]]()
     for name, value in config.items():
         reason = KEYS.get(name) or next((each for prefix, each in PREFIXES.items() if name.startswith(prefix)), None)
-        if reason is not None and name not in has and value.strip().lower() not in HARMLESS:
+        if reason is not None and value.strip().lower() not in HARMLESS:
             found[name] = [str(invalid(name, value, f"This key is not supported: {reason}"))]
     return found

@@ -20,7 +20,9 @@ from barnabas.connect.api import Batch, Config, Offset, Source
 from barnabas.connect.plugins.debezium.envelope import READ, TRUNCATE
 from barnabas.connect.plugins.debezium.heartbeats import Heartbeats
 from barnabas.connect.plugins.debezium.settings import REST_S
+from barnabas.connect.plugins.debezium.signals import Reading, signal_errors
 from barnabas.connect.plugins.debezium.unsupported import unsupported
+from barnabas.connect.plugins.mysql_capture.chunks import Chunks
 from barnabas.connect.plugins.mysql_capture.events import Event, Row, records_of
 from barnabas.connect.plugins.mysql_capture.log_batches import LogBatches
 from barnabas.connect.plugins.mysql_capture.log_reader import LogReader
@@ -45,7 +47,7 @@ class MysqlCapture(Source):
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        return unsupported(config)
+        return {**unsupported(config), **signal_errors(config)}
 
     def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
         settings = settings_of(config)
@@ -65,7 +67,9 @@ class MysqlCapture(Source):
     def _stream(
         self, settings: Settings, server: Server, partition: Mapping[str, Any], offset: Mapping[str, Any], beats: Heartbeats
     ) -> Iterator[Batch]:  # fmt: skip
-        batches = LogBatches(settings, offset, lambda table: shape_of(table, settings))
+        signals = settings.signals
+        chunks = None if signals is None else Chunks(settings, server, Reading(offset), signals)
+        batches = LogBatches(settings, offset, lambda table: shape_of(table, settings), chunks)
         with translated(settings, "does not send its binary log"), closing(LogReader(settings, offset)) as reader:
             size, taken_s = 0, 0.0
             for event in reader:
@@ -73,8 +77,10 @@ class MysqlCapture(Source):
                     return
                 _receive(batches, event, reader.place, settings, server)
                 size += event.event_size
+                if chunks is not None and not batches.is_open:
+                    batches.is_news |= chunks.go_on()
                 is_full = batches.rows >= ROWS or size >= BYTES
-                if batches.rows and (is_full or (not batches.is_open and self._is_last(reader, taken_s))):
+                if (batches.rows or batches.is_news) and (is_full or (not batches.is_open and self._is_last(reader, taken_s))):
                     yield from batches.take(partition, _now_us())
                     size, taken_s = 0, time.monotonic()
                 if beats.is_due() and not batches.rows:
@@ -164,6 +170,8 @@ def _snapshot(
     without_key = set[str]()
     for shape in server.shapes():
         name = f"{shape.database}.{shape.table}"
+        if name == settings.signals:
+            continue
         without_key |= set() if shape.key else {name}
         if name in done:
             continue

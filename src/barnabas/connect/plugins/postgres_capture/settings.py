@@ -18,14 +18,14 @@ from barnabas.connect.plugins.debezium.settings import (
     with_common,
     with_lists,
 )
-from barnabas.connect.plugins.debezium.signals import signal_errors, with_signals
+from barnabas.connect.plugins.debezium.signals import signal_errors
 from barnabas.connect.plugins.debezium.unsupported import unsupported
 from barnabas.connect.validators import NonEmptyString, Range, one_of
 
 SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
 
 KEYS = (
-    with_signals(with_lists(with_common(ConfigDef(), port=5432), "schema"))
+    with_lists(with_common(ConfigDef(), port=5432), "schema")
     .define("database.dbname", Type.STRING, importance=HIGH, validator=NonEmptyString(), documentation="The name of the database.")
     .define(
         "database.sslmode", Type.STRING, "prefer", importance=MEDIUM,
@@ -83,7 +83,6 @@ class Settings(CaptureSettings, frozen=True, kw_only=True):
     autocreate: str
     intervals: str
     placeholder: str
-    chunk_rows: int
 
 
 def settings_of(config: Config) -> Settings:
@@ -100,15 +99,14 @@ def settings_of(config: Config) -> Settings:
         database=config["database.dbname"], slot=config["slot.name"], slot_retries=config["slot.max.retries"],
         slot_delay_s=config["slot.retry.delay.ms"] / 1000, publication=config["publication.name"],
         autocreate=config["publication.autocreate.mode"], intervals=config["interval.handling.mode"],
-        placeholder=config["unavailable.value.placeholder"], chunk_rows=config["incremental.snapshot.chunk.size"],
-        signals=config["signal.data.collection"] if "source" in config["signal.enabled.channels"] else None,
+        placeholder=config["unavailable.value.placeholder"],
     )  # fmt: skip
 
 
 def errors_of(config: Mapping[str, str]) -> dict[str, Sequence[str]]:
     """What is wrong beyond the definitions, by key."""
     name = config.get("slot.name", "debezium")
-    found = {**unsupported(config, has=("signal.data.collection",)), **signal_errors(config)}
+    found = {**unsupported(config), **signal_errors(config)}
     if not SLOT_NAME.fullmatch(name):
         found["slot.name"] = [str(invalid("slot.name", name, "A slot has a name of lower-case letters, digits and underscores"))]
     return found
