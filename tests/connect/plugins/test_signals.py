@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -247,7 +248,31 @@ def test_the_records_make_the_table_while_others_write(capture: Signalled) -> No
             task = capture.tasks.start(capture.capturing(incremental_snapshot_chunk_size="3"))
         for each in writers:
             each.join()
-    capture.snapshot("u")  # tables are read one after the other
+    capture.snapshot("t", "u")  # tables are read one after the other
     capture.until_read(6, task, "u")
     capture.tasks.until(capture.equals, task, "the records do not make the table")
     assert capture.read()
+
+
+def test_signals_come_by_a_topic(capture: Signalled, caplog: pytest.LogCaptureFixture) -> None:
+    capture.tasks.create_topic()
+    by_topic = {
+        "signal_kafka_topic": capture.tasks.topic, "signal_kafka_bootstrap_servers": capture.tasks.broker.bootstrap_servers,
+        "signal_poll_interval_ms": "50",
+    }  # fmt: skip
+
+    def execute(table: str) -> str:
+        data = {"type": "incremental", "data-collections": [f"{capture.name}.{table}"]}
+        return json.dumps({"id": "a", "type": "execute-snapshot", "data": data})
+
+    capture.tasks.produce(execute("u"), key="another")
+    capture.tasks.produce("[]", "{", execute("t"), key=capture.prefix)
+    with capture.tasks.running(capture.capturing(signal_enabled_channels="source,kafka", **by_topic)) as task:
+        capture.until_read(COUNT, task)
+    with capture.tasks.running(capture.capturing(signal_enabled_channels="kafka", **by_topic)) as task:
+        capture.snapshot("t")  # the channel is not open
+        capture.until_streaming(task)
+        capture.tasks.produce(execute("u"), key=capture.prefix)
+        capture.until_read(6, task, "u")
+    assert len(capture.read()) == COUNT
+    assert caplog.text.count("event=signal-not-understood topic=") == 2

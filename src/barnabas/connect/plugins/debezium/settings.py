@@ -14,7 +14,7 @@ from barnabas.connect.config_types import Importance, Type, invalid
 from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.plugins.databases.table_name import OFFSETS
 from barnabas.connect.plugins.debezium.envelope import DELETE, TOMBSTONE
-from barnabas.connect.plugins.debezium.signals import with_signals
+from barnabas.connect.plugins.debezium.signals import CONSUMER, with_signals
 from barnabas.connect.validators import NonEmptyString, Range, ValidList, one_of
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
@@ -130,6 +130,8 @@ class CaptureSettings(Struct, frozen=True):
 
     Attributes:
         takes_group: whether a database or schema is captured.
+        channels: by which signals come.
+        signal_options: of the client that reads the topic of signals.
     """
 
     prefix: str
@@ -145,6 +147,10 @@ class CaptureSettings(Struct, frozen=True):
     is_flat: bool
     signals: str | None  # the table of signals
     chunk_rows: int
+    channels: frozenset[str]
+    signal_topic: str
+    signal_rest_s: float
+    signal_options: Mapping[str, str]
 
     def takes(self, group: str, table: str) -> bool:
         """Whether a table of a database or schema is captured."""
@@ -200,4 +206,11 @@ def common_of(config: Config, group: str) -> dict[str, Any]:
         "is_flat": config[FORMAT] == "flat",
         "signals": config["signal.data.collection"] or None,
         "chunk_rows": config["incremental.snapshot.chunk.size"],
+        "channels": frozenset(config["signal.enabled.channels"]),
+        "signal_topic": config["signal.kafka.topic"] or f"{config['topic.prefix']}-signal",
+        "signal_rest_s": config["signal.poll.interval.ms"] / 1000,
+        "signal_options": {
+            "bootstrap.servers": config["signal.kafka.bootstrap.servers"] or "",
+            **{name.removeprefix(CONSUMER): str(value) for name, value in config.items() if name.startswith(CONSUMER)},
+        },
     }

@@ -21,6 +21,8 @@ from barnabas.connect.validators import Range, ValidList, one_of
 logger = logging.getLogger(__name__)
 OPEN, CLOSE = "snapshot-window-open", "snapshot-window-close"
 INCREMENTAL = "incremental"  # type of a snapshot, and the name in the offset
+CONSUMER = "signal.consumer."
+POSITION = "signals"  # name in the offset
 MOST_TABLES = 10_000  # that wait
 
 
@@ -32,8 +34,20 @@ def with_signals(made: ConfigDef) -> ConfigDef:
             documentation="The table, SCHEMA.TABLE, whose new rows (id, type, data) are signals. The user may insert into it.",
         )
         .define(
-            "signal.enabled.channels", Type.LIST, "source", importance=Importance.MEDIUM, validator=ValidList(("source",)),
-            documentation="How signals come: source, by the table.",
+            "signal.enabled.channels", Type.LIST, "source", importance=Importance.MEDIUM, validator=ValidList(("source", "kafka")),
+            documentation="How signals come: source, by the table; kafka, by a topic.",
+        )
+        .define(
+            "signal.kafka.topic", Type.STRING, None, importance=Importance.HIGH,
+            documentation="The topic of signals; PREFIX-signal by default. Signals have the key topic.prefix, and are in the partition 0.",
+        )
+        .define(
+            "signal.kafka.bootstrap.servers", Type.STRING, None, importance=Importance.HIGH,
+            documentation="The cluster that has the topic of signals. signal.consumer.NAME is an option of the client.",
+        )
+        .define(
+            "signal.poll.interval.ms", Type.LONG, 5000, importance=Importance.MEDIUM, validator=Range(1),
+            documentation="How often the topic of signals is read, in milliseconds.",
         )
         .define(
             "incremental.snapshot.chunk.size", Type.INT, 1024, importance=Importance.MEDIUM, validator=Range(1),
@@ -48,15 +62,22 @@ def with_signals(made: ConfigDef) -> ConfigDef:
 
 def signal_errors(config: Mapping[str, str]) -> dict[str, Sequence[str]]:
     """What is wrong beyond the definitions, by key."""
-    name, skipped = config.get("signal.data.collection", ""), config.get("skipped.operations", "")
-    if not name:
-        return {}
-    reason = None
-    if not all(name.partition(".")):
-        reason = "It is no SCHEMA.TABLE"
-    elif CREATE in [each.strip() for each in skipped.split(",")]:
-        reason = "Signals are new rows, and skipped.operations leaves new rows out"
-    return {} if reason is None else {"signal.data.collection": [str(invalid("signal.data.collection", name, reason))]}
+    name, servers = config.get("signal.data.collection", ""), config.get("signal.kafka.bootstrap.servers", "")
+    found = dict[str, str]()
+    if "kafka" in _listed(config, "signal.enabled.channels"):
+        if not servers:
+            found["signal.kafka.bootstrap.servers"] = "The channel kafka needs it"
+        if not name:
+            found["signal.data.collection"] = "Incremental snapshots need it, by whichever channel signals come"
+    if name and not all(name.partition(".")):
+        found["signal.data.collection"] = "It is no SCHEMA.TABLE"
+    elif name and CREATE in _listed(config, "skipped.operations"):
+        found["signal.data.collection"] = "Signals are new rows, and skipped.operations leaves new rows out"
+    return {key: [str(invalid(key, config.get(key), reason))] for key, reason in found.items()}
+
+
+def _listed(config: Mapping[str, str], key: str) -> list[str]:
+    return [each.strip() for each in config.get(key, "").split(",")]
 
 
 class Signal(NamedTuple):
@@ -89,6 +110,7 @@ class Reading:
     Attributes:
         behind: the key of the last row of the first table that is in the log; None: none is.
         most: the greatest key of the table when its reading began; None: it was not asked for.
+        position: in the topic of signals; None: it was not read.
         turn: a number that changes when the first table is another one, or is read from its beginning.
     """
 
@@ -98,19 +120,21 @@ class Reading:
         self.behind: list[str] | None = state.get("behind")
         self.most: list[str] | None = state.get("most")
         self.is_paused: bool = state.get("paused", False)
+        self.position: int | None = offset.get(POSITION)
         self.turn = 0
 
     def offset(self) -> dict[str, Any]:
-        """Its part of the offset; empty while there is nothing to read."""
+        """Its part of the offset; empty while there is nothing to read, and no topic of signals."""
+        position = {} if self.position is None else {POSITION: self.position}
         if not self.tables:
-            return {}
+            return position
         state = {
             "tables": [list(each) for each in self.tables],
             "behind": self.behind,
             "most": self.most,
             "paused": self.is_paused,
         }
-        return {INCREMENTAL: state}
+        return {INCREMENTAL: state, **position}
 
     def table_ended(self) -> None:
         """The first table is read."""

@@ -15,7 +15,6 @@ KEYS: Mapping[str, str] = {
     "message.key.columns": "the key of a record is the primary key; the transform ValueToKey makes another one",
     "provide.transaction.metadata": "there are no records of transactions; source has the id of each",
     "read.only": "incremental snapshots write into signal.data.collection",
-    "signal.kafka.topic": "signals come by rows of signal.data.collection",
     "slot.failover": "a slot is not copied to standby servers",
     "snapshot.include.collection.list": "a snapshot has all captured tables",
     "snapshot.select.statement.overrides": "a snapshot has all rows",

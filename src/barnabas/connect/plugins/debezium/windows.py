@@ -14,6 +14,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from barnabas.connect.plugins.debezium.settings import CaptureSettings
+from barnabas.connect.plugins.debezium.signal_topic import SignalTopic
 from barnabas.connect.plugins.debezium.signals import CLOSE, OPEN, Reading, Signal, Wanted
 
 logger = logging.getLogger(__name__)
@@ -79,15 +81,18 @@ class Windows(ABC):
         window: that was begun; None: no chunk waits.
     """
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, settings: CaptureSettings, reading: Reading) -> None:
         self.reading = reading
         self.window: Window | None = None
+        self._by_table = "source" in settings.channels
+        self._topic = SignalTopic(settings, settings.signal_options) if "kafka" in settings.channels else None
 
     def signalled(self, signal: Signal) -> Chunk | None:
         """Do what a signal says. The chunk whose window ends there, unless it must be read again; `window` has what is left of it."""
         window = self.window
         if signal.kind not in {OPEN, CLOSE}:
-            self.reading.take(signal, self.captured())
+            if self._by_table:
+                self.reading.take(signal, self.captured())
         elif window is None or signal.id not in {f"{window.name}-open", f"{window.name}-close"}:
             return None  # of an earlier start, or of another capture
         elif signal.kind == OPEN:
@@ -108,17 +113,31 @@ class Windows(ABC):
         return chunk._replace(rows=self.rows_left(chunk, window.left)) if window.left else None
 
     def go_on(self) -> bool:
-        """Read the next chunk, if there is one to read, and no window; whether a table was given up."""
-        reading = self.reading
+        """Read the topic of signals, and the next chunk, if there is one to read, and no window; whether the offset is another one."""
+        reading, is_news = self.reading, self._topic is not None and self._look(self._topic)
         if self.window is not None or reading.is_paused or not reading.tables:
-            return False
+            return is_news
         try:
             self.window = self._read(reading.tables[0])
         except Unreadable as error:
             logger.warning("event=table-not-read table=%r reason=%r", reading.tables[0].name, str(error))
             reading.table_ended()
             return True
-        return False
+        return is_news
+
+    def _look(self, topic: SignalTopic) -> bool:
+        """Do what the signals of the topic say; whether there were records."""
+        before = self.reading.position
+        signals, self.reading.position = topic.signals(before)
+        captured = self.captured() if signals else ()
+        for each in signals:
+            self.reading.take(each, captured)
+        return self.reading.position != before
+
+    def close(self) -> None:
+        """Close the connections to the topic of signals."""
+        if self._topic is not None:
+            self._topic.close()
 
     def _read(self, wanted: Wanted) -> Window:
         name = uuid.uuid4().hex

@@ -53,7 +53,7 @@ class Chunks(Windows):
     """
 
     def __init__(self, settings: Settings, server: Server, reading: Reading, signals: str) -> None:
-        super().__init__(reading)
+        super().__init__(settings, reading)
         self._settings, self._server, self._signals = settings, server, signals
         self._table = ".".join(map(quoted, signals.split(".", 1)))
 

@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import Any
 
 from pymysqlreplication.constants.NONE_SOURCE import EMPTY_SET
@@ -70,7 +70,10 @@ class MysqlCapture(Source):
         signals = settings.signals
         chunks = None if signals is None else Chunks(settings, server, Reading(offset), signals)
         batches = LogBatches(settings, offset, lambda table: shape_of(table, settings), chunks)
-        with translated(settings, "does not send its binary log"), closing(LogReader(settings, offset)) as reader:
+        with (
+            closing(chunks) if chunks is not None else nullcontext(),
+            translated(settings, "does not send its binary log"), closing(LogReader(settings, offset)) as reader,
+        ):  # fmt: skip
             size, taken_s = 0, 0.0
             for event in reader:
                 if self._closed.is_set():

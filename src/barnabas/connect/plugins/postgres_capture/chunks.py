@@ -57,7 +57,7 @@ class Chunks(Windows):
     """
 
     def __init__(self, settings: Settings, catalog: Catalog, reading: Reading, signals: str) -> None:
-        super().__init__(reading)
+        super().__init__(settings, reading)
         self._settings, self._catalog, self._signals = settings, catalog, signals
         schema, _, table = signals.partition(".")
         self._table = f"{quoted(schema)}.{quoted(table)}"

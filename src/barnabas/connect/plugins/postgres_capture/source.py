@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import Any
 
 from barnabas.connect.api import Batch, Config, Offset, Source
@@ -132,7 +132,10 @@ class PostgresCapture(Source):
     ) -> Iterator[Batch]:  # fmt: skip
         chunks = Chunks(settings, catalog, Reading(offset), settings.signals) if settings.signals is not None else None
         transactions = SlotBatches(settings, offset, lambda relation: shape_of(relation, catalog, settings), chunks)
-        with closing(self._started(settings, catalog, offset["lsn"])) as stream:
+        with (
+            closing(chunks) if chunks is not None else nullcontext(),
+            closing(self._started(settings, catalog, offset["lsn"])) as stream,
+        ):
             self._stream_now, self._confirmed_s = stream, time.monotonic()
             waiting, taken_s = Messages(), 0.0
             while not self._closed.is_set():
