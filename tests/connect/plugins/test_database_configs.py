@@ -127,7 +127,12 @@ def test_names_of_tables(text: str, parts: tuple[str, ...]) -> None:
         ("JdbcSourceConnector", {"mode": "bulk", "dialect.name": "MySqlDatabaseDialect"}, "dialect.name", "the url is of"),
         ("JdbcSinkConnector", {"dialect.name": "MySqlDatabaseDialect"}, "dialect.name", "the dialect of mysql"),
         ("PostgresConnector", {"signal.data.collection": "signals"}, "signal.data.collection", "no SCHEMA.TABLE"),
-        ("MariaDbConnector", {"signal.enabled.channels": "source,kafka"}, "signal.data.collection", "by whichever channel"),
+        (
+            "MariaDbConnector",
+            {"signal.enabled.channels": "kafka", "signal.kafka.bootstrap.servers": "h:1"},
+            "signal.data.collection",
+            "by whichever",
+        ),
         (
             "PostgresConnector",
             {"signal.enabled.channels": "kafka"},

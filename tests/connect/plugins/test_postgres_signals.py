@@ -1,4 +1,4 @@
-"""What the visibility of transactions of PostgreSQL means for incremental snapshots."""
+"""Incremental snapshots of PostgreSQL, and transactions that become visible late."""
 
 from __future__ import annotations
 

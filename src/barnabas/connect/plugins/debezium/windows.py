@@ -7,8 +7,8 @@ records at the second one, in one transaction with the offset that says how far 
 
 from __future__ import annotations
 
+import datetime
 import logging
-import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
@@ -140,14 +140,11 @@ class Windows(ABC):
             self._topic.close()
 
     def _read(self, wanted: Wanted) -> Window:
-        name = uuid.uuid4().hex
-        self._mark(f"{name}-open", OPEN, "openWindowTimestamp")
+        name, begin = str(uuid.uuid4()), f'"openWindowTimestamp": "{_now()}"'
+        self.mark(f"{name}-open", OPEN, f"{{{begin}}}")
         window = Window(name, self.reading.turn, self.chunk(wanted))
-        self._mark(f"{name}-close", CLOSE, "closeWindowTimestamp")
+        self.mark(f"{name}-close", CLOSE, f'{{{begin}, "closeWindowTimestamp": "{_now()}"}}')
         return window
-
-    def _mark(self, name: str, kind: str, field: str) -> None:
-        self.mark(name, kind, f'{{"{field}": "{time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}"}}')
 
     @abstractmethod
     def captured(self) -> Sequence[str]:
@@ -169,3 +166,7 @@ class Windows(ABC):
         """Whether a chunk has all changes that the log had before the window."""
         del chunk
         return True
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat().replace("+00:00", "Z")

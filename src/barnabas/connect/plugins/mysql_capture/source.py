@@ -83,17 +83,20 @@ class MysqlCapture(Source):
                 if chunks is not None and not batches.is_open:
                     batches.is_news |= chunks.go_on()
                 is_full = batches.rows >= ROWS or size >= BYTES
-                if (batches.rows or batches.is_news) and (is_full or (not batches.is_open and self._is_last(reader, taken_s))):
+                rest_s = 0.0 if chunks is not None and chunks.window is not None else REST_S
+                if (batches.rows or batches.is_news) and (
+                    is_full or (not batches.is_open and self._is_last(reader, taken_s + rest_s))
+                ):
                     yield from batches.take(partition, _now_us())
                     size, taken_s = 0, time.monotonic()
                 if beats.is_due() and not batches.rows:
                     yield beats.beat(batches.offset(), partition)
 
-    def _is_last(self, reader: LogReader, taken_s: float) -> bool:
-        """Whether no more has come, and no more comes within the rest after the last batch."""
+    def _is_last(self, reader: LogReader, until_s: float) -> bool:
+        """Whether no more has come, and no more comes until a time."""
         if reader.has_more():
             return False
-        rest_s = taken_s + REST_S - time.monotonic()
+        rest_s = until_s - time.monotonic()
         return rest_s <= 0 or self._closed.wait(rest_s) or not reader.has_more()
 
 

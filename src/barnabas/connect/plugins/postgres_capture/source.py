@@ -153,7 +153,8 @@ class PostgresCapture(Source):
                 if not waiting.payloads and beats.is_due():
                     yield from self._given([beats.beat(transactions.offset(), partition)])
                 if is_idle:
-                    self._closed.wait(taken_s + REST_S - time.monotonic())
+                    if chunks is None or chunks.window is None:
+                        self._closed.wait(taken_s + REST_S - time.monotonic())
                     stream.wait(WAIT_S)
 
     def _confirm(self, stream: Stream, lsn: int) -> None:
