@@ -1,7 +1,8 @@
 """Send the same changes through Debezium and through our capture, and compare all records: `python -m tests.differential.capture`.
 
 The first part is a fixed list of changes; what Debezium makes of it goes to `golden.json`. The second part is the random workload of
-`tests/torture/databases`: the tables that the topics make must also be those of the database.
+`tests/torture/databases`: the tables that the topics make must also be those of the database. The third part reads the tables of the first
+one of PostgreSQL by incremental snapshots.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tools.kafka import DEBEZIUM_FOR_MARIADB
 
 from tests.connect.plugins.servers import MariadbServer, PostgresServer
 from tests.differential.capture import golden, mariadb, postgres
-from tests.differential.capture.captures import Topics, await_event, debezium, ours
+from tests.differential.capture.captures import Event, Topics, await_event, debezium, ours
 from tests.differential.capture.comparison import differences
 from tests.torture.databases import mariadb_workload, workload
 from tests.torture.databases.folding import folded
@@ -48,6 +49,34 @@ def fixed() -> Iterator[str]:
             golden.write(theirs)
             for table in postgres.TABLES:
                 yield from (f"{table} {each}" for each in differences(theirs[table], mine[table]))
+
+
+def incremental() -> Iterator[str]:
+    """The differences of incremental snapshots. Each capture has a table of signals of its own."""
+    names = ("theirs", "mine")
+    with closing(PostgresServer()) as server:
+        golden.run(
+            server, *postgres.SCHEMA, *(f"CREATE TABLE {each} (id text PRIMARY KEY, type text, data text)" for each in names)
+        )
+        theirs, mine = (
+            postgres.config(server.port, name, r"public\.(kinds|keyed|done)") | postgres.signals(name) for name in names
+        )  # fmt: skip
+        with debezium(theirs) as left, ours(mine) as right:
+            for each in (left, right):
+                await_event(each, postgres.DONE, 1)
+            golden.run(server, *postgres.CHANGES, "INSERT INTO done VALUES (1)")
+            golden.run(server, *(f"INSERT INTO {name} VALUES ('1', 'execute-snapshot', '{postgres.SNAPSHOT}')" for name in names))
+            for each in (left, right):
+                await_event(each, postgres.DONE, 4)
+            for table in ("public.kinds", "public.keyed", postgres.DONE):
+                read = [list(filter(_is_incremental, each.events(table))) for each in (left, right)]
+                if not read[0]:
+                    yield f"{table}: Debezium has read no rows"
+                yield from (f"{table} {each}" for each in differences(*read))
+
+
+def _is_incremental(event: Event) -> bool:
+    return event[1] is not None and event[1]["payload"]["source"]["snapshot"] == "incremental"
 
 
 def random(seed: int, transactions: int) -> Iterator[str]:
@@ -128,7 +157,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     first, second = (fixed, random) if options.database == "postgres" else (fixed_of_mariadb, random_of_mariadb)
     count = 0
-    for each in chain(first(), second(options.seed, options.transactions)):
+    third = incremental() if options.database == "postgres" else ()
+    for each in chain(first(), second(options.seed, options.transactions), third):
         print(each[:300], flush=True)
         count += 1
     print(f"capture: {count} differences to Debezium that are not known")
