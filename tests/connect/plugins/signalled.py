@@ -58,13 +58,17 @@ class Signalled(Capture):
         given = {"snapshot_mode": "no_data", "incremental_snapshot_chunk_size": "4", **config}
         return self.job(signal_data_collection=f"{self.name}.signals", **given)
 
-    def until_streaming(self, task: Any) -> None:
-        """Wait until changes come."""
-        before = len(self.records("ready"))
+    def until_streaming(self, task: Any, *before: str) -> None:
+        """Wait until changes come.
+
+        Args:
+            before: statements before each of them.
+        """
+        count = len(self.records("ready"))
 
         def comes() -> bool:
-            self.run("INSERT INTO ready VALUES (0)")
-            return len(self.records("ready")) > before
+            self.run(*before, "INSERT INTO ready VALUES (0)")
+            return len(self.records("ready")) > count
 
         self.tasks.until(comes, task, "no changes came")
 
@@ -72,16 +76,19 @@ class Signalled(Capture):
         """Add a row to the table of signals."""
         self.run(_signal(kind, data))
 
-    def snapshot(self, *tables: str, also: str | None = None, conditions: Any = (), key: str | None = None) -> None:
+    def snapshot(
+        self, *tables: str, also: str | None = None, conditions: Any = (), key: str | None = None, before: str = ""
+    ) -> None:
         """Ask for a snapshot of tables, and give another signal in the same transaction.
 
         Args:
             key: surrogate-key.
+            before: a statement.
         """
         names = [f"{self.name}[.]{each}" for each in tables]
         data = {"type": "incremental", "data-collections": names, "additional-conditions": conditions, "surrogate-key": key}
         wanted = _signal("execute-snapshot", data)
-        self.run("BEGIN", wanted, *([_signal(also)] if also else []), "COMMIT")
+        self.run(*([before] if before else []), "BEGIN", wanted, *([_signal(also)] if also else []), "COMMIT")
 
     def read(self, table: str = "t") -> list[Any]:
         """The rows that were read, in their order."""

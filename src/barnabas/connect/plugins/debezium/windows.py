@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
@@ -18,6 +19,7 @@ from barnabas.connect.plugins.debezium.settings import CaptureSettings
 from barnabas.connect.plugins.debezium.signal_topic import SignalTopic
 from barnabas.connect.plugins.debezium.signals import CLOSE, OPEN, Reading, Signal, Wanted
 
+AGAIN_S = 1.0  # before a chunk is read again that lacked a change
 logger = logging.getLogger(__name__)
 
 
@@ -48,7 +50,7 @@ class Window:
 
     Attributes:
         turn: of the reading when it began.
-        is_stale: whether the chunk lacks a change that came before the window.
+        is_stale: whether the chunk must be read again, because it may lack a change.
     """
 
     def __init__(self, name: str, turn: int, chunk: Chunk) -> None:
@@ -84,6 +86,7 @@ class Windows(ABC):
     def __init__(self, settings: CaptureSettings, reading: Reading) -> None:
         self.reading = reading
         self.window: Window | None = None
+        self._not_before_s = 0.0
         self._by_table = "source" in settings.channels
         self._topic = SignalTopic(settings, settings.signal_options) if "kafka" in settings.channels else None
 
@@ -96,7 +99,7 @@ class Windows(ABC):
         elif window is None or signal.id not in {f"{window.name}-open", f"{window.name}-close"}:
             return None  # of an earlier start, or of another capture
         elif signal.kind == OPEN:
-            window.is_open, window.is_stale = True, not self.has_seen(window.chunk)
+            window.is_open, window.is_stale = True, window.is_stale or not self.has_seen(window.chunk)
         elif window.is_open:
             self.window = None
             return self._closed(window)
@@ -104,8 +107,10 @@ class Windows(ABC):
 
     def _closed(self, window: Window) -> Chunk | None:
         chunk, reading = window.chunk, self.reading
-        if window.turn != reading.turn or window.is_stale:
-            return None  # it was stopped, or is read again
+        if window.is_stale:
+            self._not_before_s = time.monotonic() + AGAIN_S
+        if window.is_stale or window.turn != reading.turn:
+            return None  # it is read again, or was stopped
         reading.behind, reading.most = chunk.last, chunk.most
         if chunk.is_last:
             logger.info("event=incremental-snapshot-of-table-done table=%r", reading.tables[0].name)
@@ -115,7 +120,7 @@ class Windows(ABC):
     def go_on(self) -> bool:
         """Read the topic of signals, and the next chunk, if there is one to read, and no window; whether the offset is another one."""
         reading, is_news = self.reading, self._topic is not None and self._look(self._topic)
-        if self.window is not None or reading.is_paused or not reading.tables:
+        if self.window is not None or reading.is_paused or not reading.tables or time.monotonic() < self._not_before_s:
             return is_news
         try:
             self.window = self._read(reading.tables[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pymysql
@@ -65,10 +66,11 @@ class Chunks(Windows):
         """A row of a table was another one before, or is after a change."""
         if (read := self._open_read(shape)) is not None:
             names = [read.shape.names[place] for place in read.dedup]
-            if not set(names) <= set(shape.names):
-                return  # the columns have other names: a row that is read comes before its next change
-            own = read._replace(shape=shape, dedup=tuple(shape.names.index(name) for name in names))
             assert self.window is not None
+            if not set(names) <= set(shape.names):
+                self.window.is_stale = True  # the columns had other names
+                return
+            own = read._replace(shape=shape, dedup=tuple(shape.names.index(name) for name in names))
             self.window.leave_out(own.key(row) for row in rows if row is not None)
 
     def emptied(self, shape: Shape) -> None:
@@ -186,6 +188,8 @@ def _stored(value: Any) -> str:
     match value:
         case bytes():
             return value.hex()
+        case Decimal():
+            return format(value, "f")
         case datetime.datetime():
             return value.isoformat(" ")
     return str(value)

@@ -37,14 +37,14 @@ class Read(NamedTuple):
     """The rows of a chunk.
 
     Args:
-        dedup: the places of columns that tell rows apart.
+        dedup: the names of columns that tell rows apart.
         running: transactions that the reading did not see because they had not ended.
         next_xid: all transactions from here on were not seen either.
     """
 
     shape: Shape
     table: pa.Table
-    dedup: tuple[int, ...]
+    dedup: tuple[str, ...]
     running: frozenset[int]
     next_xid: int
 
@@ -62,7 +62,10 @@ class Chunks(Windows):
         schema, _, table = signals.partition(".")
         self._table = f"{quoted(schema)}.{quoted(table)}"
         self._oids: set[int] = set()
-        self._xids: deque[int] = deque(maxlen=MOST_XIDS)
+        waiting = catalog.run(
+            "SELECT backend_xid::text FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_xid IS NOT NULL"
+        )
+        self._xids = deque((int(xid) for (xid,) in waiting), maxlen=MOST_XIDS)  # an earlier stream may have brought these
 
     def parts(self, messages: Sequence[bytes], lsns: Sequence[int]) -> Iterator[tuple[Sequence[bytes], Sequence[int]]]:
         """The messages, cut behind each signal, or behind the commit that follows it."""
@@ -104,8 +107,13 @@ class Chunks(Windows):
             return
         if np.any(events.codes == IS_TRUNCATE):
             window.leave_out_all()
+        names = [each.name for each in shape.relation.columns]
+        dedup = window.chunk.rows.dedup
+        if not set(dedup) <= set(names):
+            window.is_stale = True  # the columns had other names
+            return
         for rows in [events.key] if shape.key else [events.old, events.new]:
-            window.leave_out(zip(*(rows.texts(place, None).to_pylist() for place in window.chunk.rows.dedup), strict=True))
+            window.leave_out(zip(*(rows.texts(names.index(each), None).to_pylist() for each in dedup), strict=True))
 
     def has_seen(self, chunk: Chunk) -> bool:
         read: Read = chunk.rows
@@ -120,7 +128,12 @@ class Chunks(Windows):
         return [each for each in names if each != self._signals]
 
     def mark(self, name: str, kind: str, data: str) -> None:
-        self._run(f"INSERT INTO {self._table} VALUES (%s, %s, %s)", (name, kind, data))
+        self._run("BEGIN")
+        try:
+            self._run("SET LOCAL synchronous_commit TO local")  # a standby that is away would stop the stream
+            self._run(f"INSERT INTO {self._table} VALUES (%s, %s, %s)", (name, kind, data))
+        finally:
+            self._end("COMMIT")
 
     def chunk(self, wanted: Wanted) -> Chunk:
         found = self._catalog.published(wanted.name)
@@ -132,8 +145,7 @@ class Chunks(Windows):
         try:
             return self._chunk(shape, wanted, order)
         finally:
-            if not self._catalog.connection.closed:
-                self._catalog.connection.execute("ROLLBACK")
+            self._end("ROLLBACK")
 
     def _order(self, shape: Shape, wanted: Wanted) -> tuple[int, ...]:
         """The places of the columns that order the rows."""
@@ -157,11 +169,12 @@ class Chunks(Windows):
             texts, last = ", ".join(f"{each}::text" for each in names), ", ".join(f"{each} DESC" for each in names)
             most = [text for row in self._run(f"SELECT {texts} {source} ORDER BY {last} LIMIT 1", None) for text in row]
         rows = self._rows(relation, source, names, most)
-        dedup = shape.key or order
+        apart = shape.key or order
+        dedup = tuple(relation.columns[place].name for place in apart)
         _, next_xid, running = snapshot.split(":")
         read = Read(shape, rows, dedup, frozenset(int(each) % XIDS for each in running.split(",") if each), int(next_xid) % XIDS)
         last_key = [rows.column(place)[-1].as_py().decode() for place in order] if rows.num_rows else None
-        return Chunk(_keys(rows, dedup), last_key, most, rows.num_rows < self._settings.chunk_rows, read)
+        return Chunk(_keys(rows, apart), last_key, most, rows.num_rows < self._settings.chunk_rows, read)
 
     def _rows(self, relation: Relation, source: str, names: Sequence[str], most: Sequence[str]) -> pa.Table:
         if not most:
@@ -191,6 +204,11 @@ class Chunks(Windows):
             return self._catalog.run(statement, parameters)
         except ConnectError as error:
             raise self._refused(error, error.__cause__) from error
+
+    def _end(self, how: str) -> None:
+        """End a transaction. A failed one is rolled back by both ways."""
+        if not self._catalog.connection.closed:
+            self._run(how)
 
     def _refused(self, error: ConnectError, cause: BaseException | None) -> Exception:
         """What is raised for an error: the table is given up, unless another try may help."""

@@ -63,7 +63,8 @@ class PostgresCapture(Source):
         try:
             catalog.check()
             catalog.ensure_publication()
-            offset = yield from self._snapshot(settings, catalog, partition, known)
+            begin = yield from self._snapshot(settings, catalog, partition, known)
+            offset = {**begin, **Reading(known or {}).offset()}
             if settings.snapshot == "initial_only":
                 return
             beats = Heartbeats(config, lambda statement: catalog.run(statement, None))
