@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from random import Random
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -18,8 +18,10 @@ from barnabas.connect.runtime.source_offsets import records_of
 from barnabas.engine.jobs import Job
 from tests.connect.plugins.captures import Capture
 from tests.torture.databases.folding import canonical, folded
+from tests.waiting import wait_until
 
 COUNT = 25  # rows of the table t
+WITHIN = 4  # transactions within a window
 KEYS = 30  # of rows that come while the capture runs
 
 
@@ -109,12 +111,15 @@ class Signalled(Capture):
 
     def on_the_first_chunk(self, monkeypatch: pytest.MonkeyPatch, *statements: str) -> None:
         """Run statements when the first chunk was read, before its window ends."""
-        real, waiting = self.chunks.chunk, [statements]
+        waiting = [statements]
+        self._behind_chunks(monkeypatch, lambda: self.run(*waiting.pop()) if waiting else None)
+
+    def _behind_chunks(self, monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+        real = self.chunks.chunk
 
         def chunk(own: Any, *arguments: Any) -> Any:
             found = real(own, *arguments)
-            if waiting:
-                self.run(*waiting.pop())
+            act()
             return found
 
         monkeypatch.setattr(self.chunks, "chunk", chunk)
@@ -127,25 +132,49 @@ class Signalled(Capture):
             return bool(cursor.fetchone()[0] >= count)
 
     @contextmanager
-    def writing(self, *, writers: int, transactions: int) -> Iterator[Sequence[Thread]]:
-        """Connections that change rows at random."""
-        made = [Thread(target=self._write, args=(Random(each), transactions)) for each in range(writers)]
-        for each in made:
-            each.start()
-        yield made
-        for each in made:
-            each.join()
+    def writing(self, monkeypatch: pytest.MonkeyPatch, writers: int) -> Iterator[None]:
+        """Connections that change rows at random, some within each window."""
+        ends, made = Event(), [Writer(self, Random(each)) for each in range(writers)]
+        threads = [Thread(target=each.write, args=(ends,)) for each in made]
 
-    def _write(self, random: Random, transactions: int) -> None:
-        with closing(self.connect()) as connection:
-            for _ in range(transactions):
+        def wait() -> None:
+            begin = sum(each.count for each in made)
+            wait_until(lambda: ends.is_set() or sum(each.count for each in made) >= begin + WITHIN, "nobody writes")
+
+        self._behind_chunks(monkeypatch, wait)
+        for each in threads:
+            each.start()
+        try:
+            yield
+        finally:
+            ends.set()
+            for each in threads:
+                each.join()
+
+
+class Writer:
+    """Changes rows at random.
+
+    Attributes:
+        count: of transactions that have ended.
+    """
+
+    def __init__(self, capture: Signalled, random: Random) -> None:
+        self._capture, self._random, self.count = capture, random, 0
+
+    def write(self, ends: Event) -> None:
+        """Go on until the end."""
+        random = self._random
+        with closing(self._capture.connect()) as connection:
+            while not ends.is_set():
                 statements = [_change(random) for _ in range(random.randrange(1, 4))]
                 cursor = connection.cursor()
                 try:
                     for each in ["BEGIN", *statements, "COMMIT"]:
                         cursor.execute(each)
-                except self.conflicts:
+                except self._capture.conflicts:
                     cursor.execute("ROLLBACK")
+                self.count += 1
 
 
 def _signal(kind: str, data: Any = None) -> str:

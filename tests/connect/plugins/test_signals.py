@@ -235,20 +235,19 @@ def test_the_table_of_signals_has_a_topic_if_it_is_chosen(capture: Signalled) ->
     assert kinds == ["execute-snapshot", "snapshot-window-open", "snapshot-window-close"]
 
 
-def test_the_records_make_the_table_while_others_write(capture: Signalled) -> None:
+def test_the_records_make_the_table_while_others_write(capture: Signalled, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several connections change few rows, again and again, with small chunks and several snapshots; the task dies twice."""
     capture.run("UPDATE t SET v = 0")
-    task = capture.tasks.start(capture.capturing(incremental_snapshot_chunk_size="3"))
+    job = capture.capturing(incremental_snapshot_chunk_size="3")
+    task = capture.tasks.start(job)
     capture.until_streaming(task)
-    with capture.writing(writers=3, transactions=40) as writers:
+    with capture.writing(monkeypatch, writers=3):
         for snapshots in (1, 2):
             capture.snapshot("t")
-            capture.tasks.until(partial(capture.has_closed, 3 * snapshots), task, "no chunk was read")
+            capture.tasks.until(partial(capture.has_closed, 4 * snapshots), task, "no chunk was read")
             capture.tasks.stop(task)
-            task = capture.tasks.start(capture.capturing(incremental_snapshot_chunk_size="3"))
-        for each in writers:
-            each.join()
-    capture.snapshot("t", "u")  # tables are read one after the other
+            task = capture.tasks.start(job)
+    capture.snapshot("u")  # tables are read one after the other
     capture.until_read(6, task, "u")
     capture.tasks.until(capture.equals, task, "the records do not make the table")
     assert capture.read()
