@@ -2,16 +2,18 @@
 
 The first part is a fixed list of changes; what Debezium makes of it goes to `golden.json`. The second part is the random workload of
 `tests/torture/databases`: the tables that the topics make must also be those of the database. The third part reads the tables of the first
-one of PostgreSQL by incremental snapshots.
+one by incremental snapshots.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import chain
 
 from tools.kafka import DEBEZIUM_FOR_MARIADB
@@ -25,6 +27,9 @@ from tests.torture.databases.folding import folded
 from tests.torture.databases.rounds import rows_of
 
 TRANSACTIONS = 500
+NAMES = ("theirs", "mine")  # of tables of signals
+TABLES_OF_SIGNALS = [f"CREATE TABLE {each} (id varchar(42) PRIMARY KEY, type varchar(32), data varchar(2048))" for each in NAMES]
+Compared = Callable[[Sequence[Event], Sequence[Event]], Iterator[str]]
 
 
 @contextmanager
@@ -53,26 +58,52 @@ def fixed() -> Iterator[str]:
 
 def incremental() -> Iterator[str]:
     """The differences of incremental snapshots. Each capture has a table of signals of its own."""
-    names = ("theirs", "mine")
     with closing(PostgresServer()) as server:
-        golden.run(
-            server, *postgres.SCHEMA, *(f"CREATE TABLE {each} (id text PRIMARY KEY, type text, data text)" for each in names)
-        )
+        golden.run(server, *postgres.SCHEMA, *TABLES_OF_SIGNALS)
         theirs, mine = (
-            postgres.config(server.port, name, r"public\.(kinds|keyed|done)") | postgres.signals(name) for name in names
+            postgres.config(server.port, name, r"public\.(kinds|keyed|done)") | _signals("public", name) for name in NAMES
         )  # fmt: skip
         with debezium(theirs) as left, ours(mine) as right:
-            for each in (left, right):
-                await_event(each, postgres.DONE, 1)
-            golden.run(server, *postgres.CHANGES, "INSERT INTO done VALUES (1)")
-            golden.run(server, *(f"INSERT INTO {name} VALUES ('1', 'execute-snapshot', '{postgres.SNAPSHOT}')" for name in names))
-            for each in (left, right):
-                await_event(each, postgres.DONE, 4)
-            for table in ("public.kinds", "public.keyed", postgres.DONE):
-                read = [list(filter(_is_incremental, each.events(table))) for each in (left, right)]
-                if not read[0]:
-                    yield f"{table}: Debezium has read no rows"
-                yield from (f"{table} {each}" for each in differences(*read))
+            run = partial(golden.run, server)
+            yield from _read_again((left, right), "public", run, postgres.CHANGES, differences)
+
+
+def incremental_of_mariadb() -> Iterator[str]:
+    """The same for MariaDB."""
+    with closing(MariadbServer()) as server:
+        mariadb.run(server, *mariadb.SCHEMA, "INSERT INTO done VALUES (0)", *TABLES_OF_SIGNALS)
+        theirs, mine = (
+            mariadb.config(server.port, number, r"shop\.(kinds|keyed|done)") | _signals("shop", name)
+            for number, name in zip((5400, 5500), NAMES, strict=True)
+        )
+        with debezium(theirs, DEBEZIUM_FOR_MARIADB) as left, ours(mine) as right:
+            run = partial(mariadb.run, server)
+            yield from _read_again((left, right), "shop", run, mariadb.CHANGES, mariadb.differences)
+
+
+def _signals(schema: str, table: str) -> dict[str, str]:
+    """More of a config, for incremental snapshots in small parts."""
+    return {"signal.data.collection": f"{schema}.{table}", "incremental.snapshot.chunk.size": "3"}
+
+
+def _read_again(
+    captures: Sequence[Topics], schema: str, run: Callable[..., object], changes: Sequence[str], compared: Compared
+) -> Iterator[str]:
+    """The differences of tables that are read after changes."""
+    done = f"{schema}.done"
+    tables = [f"{schema}.kinds", f"{schema}.keyed", done]
+    for each in captures:
+        await_event(each, done, 1)
+    run(*changes, "INSERT INTO done VALUES (1)")
+    wanted = json.dumps({"type": "incremental", "data-collections": tables})
+    run(*(f"INSERT INTO {name} VALUES ('1', 'execute-snapshot', '{wanted}')" for name in NAMES))
+    for each in captures:
+        await_event(each, done, 4)
+    for table in tables:
+        theirs, mine = (list(filter(_is_incremental, each.events(table))) for each in captures)
+        if not theirs:
+            yield f"{table}: Debezium has read no rows"
+        yield from (f"{table} {each}" for each in compared(theirs, mine))
 
 
 def _is_incremental(event: Event) -> bool:
@@ -157,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     first, second = (fixed, random) if options.database == "postgres" else (fixed_of_mariadb, random_of_mariadb)
     count = 0
-    third = incremental() if options.database == "postgres" else ()
+    third = incremental() if options.database == "postgres" else incremental_of_mariadb()
     for each in chain(first(), second(options.seed, options.transactions), third):
         print(each[:300], flush=True)
         count += 1

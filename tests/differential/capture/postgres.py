@@ -72,11 +72,3 @@ def config(port: int, slot: str, tables: str) -> dict[str, str]:
         "slot.name": slot, "publication.name": slot, "skipped.operations": "none", "table.include.list": tables,
         "publication.autocreate.mode": "filtered",
     }  # fmt: skip
-
-
-SNAPSHOT = '{"type": "incremental", "data-collections": ["public.kinds", "public.keyed", "public.done"]}'
-
-
-def signals(table: str) -> dict[str, str]:
-    """More of the config, for incremental snapshots in small parts."""
-    return {"signal.data.collection": f"public.{table}", "incremental.snapshot.chunk.size": "3"}
