@@ -91,7 +91,7 @@ class Windows(ABC):
         self._topic = SignalTopic(settings, settings.signal_options) if "kafka" in settings.channels else None
 
     def signalled(self, signal: Signal) -> Chunk | None:
-        """Do what a signal says. The chunk whose window ends there, unless it must be read again; `window` has what is left of it."""
+        """Do what a signal says. What is left of the chunk whose window ends there, unless it must be read again."""
         window = self.window
         if signal.kind not in {OPEN, CLOSE}:
             if self._by_table:
