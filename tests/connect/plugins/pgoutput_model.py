@@ -341,6 +341,8 @@ class SlotBatches:
         found: dict[str, Any] = {"lsn": self.done_lsn}
         if self._open is not None and self._seq:
             found |= {"commit": self._open.commit_lsn, "seq": max(self._seq, self._delivered[1])}
+        elif self._delivered[1]:
+            found |= {"commit": self._delivered[0], "seq": self._delivered[1]}
         self._since = {name: lsn for name, lsn in self._since.items() if lsn > self.done_lsn}
         return found | ({"tables": self._since} if self._since else {})
 

@@ -36,7 +36,7 @@ KEYS = (
 )  # fmt: skip
 
 
-class Settings(CaptureSettings, frozen=True):
+class Settings(CaptureSettings, frozen=True, kw_only=True):
     """The parsed config of a capture."""
 
     server_id: int

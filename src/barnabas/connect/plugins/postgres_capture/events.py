@@ -25,6 +25,7 @@ from barnabas.connect.plugins.debezium.envelope import (
     enveloped,
     struct_of,
 )
+from barnabas.connect.plugins.debezium.signals import INCREMENTAL
 from barnabas.connect.plugins.postgres_capture.cells import Cells, Flags, Longs, NoRows, Rows
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 from barnabas.connect.plugins.postgres_capture.shape import Shape
@@ -170,6 +171,10 @@ def _source(shape: Shape, events: Events, settings: Settings) -> Any:
     lsn: Any = pa.array(at.lsn)
     texts: Any = pa.array(at.previous_lsn).cast(pa.string())
     known: Any = pc.binary_join_element_wise('"', texts, '"', "")
+    own: Any = lsn
+    xid: Any = pa.array(at.xid)
+    if count and events.snapshot[0].as_py() == INCREMENTAL:  # a row that was read is no change of a transaction
+        own = xid = pa.nulls(count, pa.int64())
     previous: Any = pc.if_else(pa.array(at.previous_lsn >= 0), known, "null")
     columns: dict[str, tuple[Any, bool]] = {
         "version": (pa.repeat(barnabas.__version__, count), False),
@@ -183,8 +188,8 @@ def _source(shape: Shape, events: Events, settings: Settings) -> Any:
         "ts_ns": (pc.multiply(time_us, 1000), True),
         "schema": (pa.repeat(relation.schema, count), False),
         "table": (pa.repeat(relation.table, count), False),
-        "txId": (pa.array(at.xid), True),
-        "lsn": (lsn, True),
+        "txId": (xid, True),
+        "lsn": (own, True),
         **{name: (pa.nulls(count).cast(kind), True) for name, kind in UNKNOWN},
     }
     return struct_of(columns, names={"snapshot": SNAPSHOT})
