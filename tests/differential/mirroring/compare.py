@@ -65,6 +65,8 @@ def demand_equal(source: PartitionLog, copy: PartitionLog, *, compacted: bool = 
 
 
 def _between(log: PartitionLog, start: int, end: int) -> dict[int, Stored]:
+    if start >= end:  # a copy that begins within a batch of the source, and has not fetched it yet
+        return {}
     return {at: batch for at, batch in log.batches.items() if batch.header.last_offset >= start and at < end}
 
 
