@@ -305,6 +305,11 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
         if _is_name(tokens, place, before):
             made.append(_like(token, TokenType.VAR, token.text))
             continue
+        if token.token_type == TokenType.GROUPING_SETS:
+            _drop_grouped(made)
+        if _is_minus(tokens, place, before):
+            made.append(_like(token, TokenType.EXCEPT, "EXCEPT"))
+            continue
         if token.token_type == TokenType.FROM and _is_empty_exists(made):
             made.append(_like(token, TokenType.NUMBER, "1"))  # EXISTS (SELECT FROM t)
         number = _number(tokens, place, before)
@@ -342,6 +347,31 @@ def _is_alias(tokens: Sequence[Token], place: int) -> bool:
         return False
     follows = tokens[place + 1].token_type if place + 1 < len(tokens) else TokenType.FROM
     return follows in (TokenType.FROM, TokenType.COMMA, TokenType.R_PAREN)
+
+
+def _drop_grouped(made: list[Token]) -> None:
+    """Drop the columns of Spark's `GROUP BY a, b GROUPING SETS (…)`: the sets name those that count. A comma in front means Postgres' product."""
+    if not made or made[-1].token_type in (TokenType.COMMA, TokenType.GROUP_BY):
+        return
+    depth = 0
+    for place in range(len(made) - 1, -1, -1):
+        depth += (made[place].token_type in _CLOSE) - (made[place].token_type in _OPEN)
+        if depth < 0:
+            return
+        if depth == 0 and made[place].token_type == TokenType.GROUP_BY:
+            del made[place + 1 :]
+            return
+
+
+def _is_minus(tokens: Sequence[Token], place: int, before: Token | None) -> bool:
+    """Whether a word is Spark's and Oracle's MINUS, between two queries."""
+    token = tokens[place]
+    if token.token_type != TokenType.VAR or token.text.upper() != "MINUS" or before is None:
+        return False
+    kinds = [each.token_type for each in tokens[place + 1 : place + 3]]
+    if kinds[:1] in ([TokenType.ALL], [TokenType.DISTINCT], [TokenType.L_PAREN]):
+        del kinds[:1]
+    return kinds[:1] == [TokenType.SELECT]
 
 
 def _is_empty_exists(made: Sequence[Token]) -> bool:

@@ -39,6 +39,7 @@ from barnabas.sql.planning.routine_calls import OWN
 from barnabas.sql.planning.row_functions import read_row_functions
 from barnabas.sql.planning.sequences import read_sequences
 from barnabas.sql.planning.small_integers import widen_literals
+from barnabas.sql.planning.spark_words import read_spark_words
 from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
 from barnabas.sql.planning.values import read_values
@@ -191,6 +192,7 @@ def _read(
     for table in tree.find_all(exp.Table):
         take_as_of(table)
     tree = with_names(tree)
+    read_spark_words(tree)
     read_literals(tree, is_spark=is_spark)
     read_intervals(tree)
     read_time_windows(tree)

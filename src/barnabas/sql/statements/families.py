@@ -147,7 +147,7 @@ def _wait(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
 
 _BEFORE_STREAM = ("STREAM", "OR", "TEMP", "TEMPORARY", "PERSISTENT")
 _FAMILIES: dict[str, Make] = {
-    **dict.fromkeys(("SELECT", "WITH", "VALUES", "TABLE", "("), _query),
+    **dict.fromkeys(("SELECT", "WITH", "VALUES", "TABLE", "(", "FROM"), _query),
     "SET": utility.set_parameter,
     "RESET": utility.reset,
     "SHOW": inspect.show,
@@ -193,7 +193,7 @@ _LACKING = {
     "ATTACH": "no statement reads files of the server's machine",
     "DETACH": "no statement reads files of the server's machine",
     "INSTALL": "no statement loads an extension",
-    "LOAD": "no statement loads an extension",
+    "LOAD": "no statement loads an extension or a file; COPY … FROM STDIN and \\copy bring rows",
     "PRAGMA": "use SET and SHOW",
     "EXPORT": "use COPY … TO STDOUT",
     "IMPORT": "use COPY … FROM STDIN",
