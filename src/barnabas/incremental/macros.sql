@@ -87,11 +87,11 @@ CREATE MACRO __json_without(a, b VARCHAR) AS CASE
   (a, b VARCHAR[]) AS to_json(map_from_entries(list_filter(map_entries(a::MAP(VARCHAR, JSON)), lambda e: NOT list_contains(b, e.key))));
 CREATE MACRO __json_object(a) AS
   ('{' || array_to_string(list_transform(a, lambda e: to_json(e.k) || ':' || coalesce(e.v, 'null')), ',') || '}')::JSON;
-CREATE MACRO __json_items(a) AS unnest(a::JSON::JSON[]);
+CREATE MACRO __json_items(a) AS unnest(list_transform(a::JSON::JSON[], lambda e: coalesce(e, 'null'::JSON)));
 CREATE MACRO __json_texts(a) AS unnest(list_transform(a::JSON::JSON[], lambda e: e ->> '$'));
 CREATE MACRO __json_keys(a) AS unnest(CASE WHEN a IS NULL OR json_type(a::JSON) = 'OBJECT' THEN json_keys(a::JSON)
   ELSE error('cannot call jsonb_object_keys on ' || CASE json_type(a::JSON) WHEN 'ARRAY' THEN 'an array' ELSE 'a scalar' END) END);
-CREATE MACRO __json_values(a) AS unnest(map_values(a::JSON::MAP(VARCHAR, JSON)));
+CREATE MACRO __json_values(a) AS unnest(list_transform(map_values(a::JSON::MAP(VARCHAR, JSON)), lambda e: coalesce(e, 'null'::JSON)));
 CREATE MACRO __json_value_texts(a) AS unnest(list_transform(map_values(a::JSON::MAP(VARCHAR, JSON)), lambda e: e ->> '$'));
 CREATE MACRO json_typeof(a) AS CASE json_type(a::JSON) WHEN 'VARCHAR' THEN 'string' WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array'
   WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' WHEN json_type(a::JSON) THEN 'number' END;

@@ -54,6 +54,10 @@ class Barnabas(Postgres):
     class Parser(PostgresParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {**PostgresParser.FUNCTIONS, **spark_functions.FUNCTIONS}
         FUNC_TOKENS: ClassVar[set[TokenType]] = {*PostgresParser.FUNC_TOKENS, TokenType.STREAM}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            **PostgresParser.FUNCTION_PARSERS, "SUBSTR": PostgresParser.FUNCTION_PARSERS["SUBSTRING"],
+            "DATE_PART": lambda self: self._parse_named_part(),
+        }  # fmt: skip
         FACTOR: ClassVar[dict[Any, Any]] = {**PostgresParser.FACTOR, TokenType.DIV: exp.IntDiv}
 
         def _parse_generated_as_identity(self) -> Any:
@@ -84,6 +88,12 @@ class Barnabas(Postgres):
                     self.raise_error("AS follows the column of a WATERMARK")
                 return exp.WatermarkColumnConstraint(this=time, expression=self._parse_disjunction())
             return super()._parse_unnamed_constraint(constraints)
+
+        def _parse_named_part(self) -> Any:
+            """`date_part('hour', t)`, which is `extract` under another name."""
+            made = PostgresParser.FUNCTION_PARSERS["DATE_PART"](self)
+            made.meta[WRITTEN] = "date_part"
+            return made
 
         def _parse_stream(self) -> Any:
             """`STREAM t` and `STREAM(t)` in FROM: the table with a mark. A table may have the name `stream`."""

@@ -215,6 +215,7 @@ _SQL: dict[str, pa.DataType] = {
     "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"),
     "TIMESTAMPLTZ": pa.timestamp("us", tz="UTC"),
     "INTERVAL": pa.month_day_nano_interval(),
+    "POINT": pa.string(),
 }
 
 

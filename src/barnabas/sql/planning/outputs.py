@@ -13,7 +13,6 @@ UNNAMED = "?column?"
 _NAMES: dict[type[exp.Expression], str] = {
     exp.Case: "case",
     exp.Coalesce: "coalesce",
-    exp.Boolean: "bool",
     exp.Exists: "exists",
     exp.Array: "array",
     exp.GroupConcat: "string_agg",
@@ -45,8 +44,15 @@ def with_names(tree: Any) -> Any:
     return made
 
 
-def name_outputs(tree: exp.Expression) -> None:
-    """Give each output of each SELECT a name."""
+def name_outputs(tree: exp.Expression, *, is_spark: bool) -> None:
+    """Give each output of each SELECT a name.
+
+    Args:
+        is_spark: whether names that the statement gives keep their capitals outside of quotes.
+    """
+    if not is_spark:
+        for alias in tree.find_all(exp.Alias):
+            _fold(alias.args.get("alias"))
     for values in list(tree.find_all(exp.Values)):
         _name_columns(values)
     for select in list(tree.find_all(exp.Select)):
@@ -62,6 +68,11 @@ def name_outputs(tree: exp.Expression) -> None:
                 _name(item, item.meta.get(WRITTEN) or ("unnest" if isinstance(item, exp.Unnest) else "col"))
             else:
                 _name(item, name_of(item))
+
+
+def _fold(name: Any) -> None:
+    if isinstance(name, exp.Identifier) and not name.args.get("quoted"):
+        name.set("this", name.name.lower())
 
 
 def is_expanded(item: Any) -> bool:
@@ -101,7 +112,7 @@ def name_of(item: Any) -> str:
         case exp.Alias() | exp.Column():
             return str(item.output_name)
         case exp.Cast():
-            return _name_of_cast(item)
+            return str(item.meta[WRITTEN]) if item.meta.get(WRITTEN) == "div" else _name_of_cast(item)
         case exp.Paren() | exp.Window() | exp.Filter() | exp.WithinGroup() | exp.Bracket() | exp.IgnoreNulls():
             return name_of(item.this)
         case exp.Subquery():
@@ -143,6 +154,7 @@ _WORDS = {
     "BOOLEAN": "bool",
     "DECIMAL": "numeric",
     "VARBINARY": "bytea",
+    "CHAR": "bpchar",
     "TIMESTAMPNTZ": "timestamp",
 }
 

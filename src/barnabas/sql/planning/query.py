@@ -192,7 +192,7 @@ def _read(
     for table in tree.find_all(exp.Table):
         take_as_of(table)
     tree = with_names(tree)
-    read_spark_words(tree)
+    read_spark_words(tree, is_spark=is_spark)
     read_literals(tree, is_spark=is_spark)
     read_intervals(tree)
     read_time_windows(tree)
@@ -222,7 +222,7 @@ def _types_of(field_of: Field) -> Callable[[exp.Column], pa.DataType | None]:
 def _translate(tree: Any, field_of: Field, *, is_spark: bool) -> None:
     """Write functions and operators as DuckDB has them, by the types of the columns."""
     read_compared_arrays(tree, lambda node: compared_with(node, _types_of(field_of)))
-    name_outputs(tree)
+    name_outputs(tree, is_spark=is_spark)
     read_document_aggregates(tree)
     read_documents(tree, field_of)
     read_values(tree, field_of, is_spark=is_spark)

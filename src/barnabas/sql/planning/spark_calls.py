@@ -7,6 +7,7 @@ They are rewritten here, and not when they are read, because a query may run on 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,14 +23,19 @@ _UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"), **dict.fromkeys(("MONTH", "MON", "MM"), "month"), "QUARTER": "quarter", "WEEK": "week",
     **dict.fromkeys(("DAY", "DD"), "day"),
 }  # fmt: skip
+_OUTPUTS = (exp.Select, exp.Alias, exp.Having)
 _SPECIAL = frozenset(".\\+*?[^]$(){}|")  # characters of a regular expression
 _PAIR, _ENTRY = "__pair", "__entry"  # names of a lambda's argument
 
 
-def read_spark_calls(tree: Any) -> None:
-    """Rewrite a tree. Raises SqlError."""
+def read_spark_calls(tree: Any, *, is_spark: bool) -> None:
+    """Rewrite a tree. Raises SqlError.
+
+    Args:
+        is_spark: whether functions of both dialects mean what they mean in Spark.
+    """
     for node in reversed(list(tree.walk())):
-        made = _made(node)
+        made = _made(node) or (_of_spark(node) if is_spark else None)
         if made is not None:
             made.meta.update(node.meta)
             node.replace(made)
@@ -37,6 +43,8 @@ def read_spark_calls(tree: Any) -> None:
 
 def _made(node: Any) -> Any:
     match node:
+        case exp.Anonymous() if str(node.this).lower() == "some" and not isinstance(node.parent, _OUTPUTS):
+            return None  # x = SOME (array)
         case exp.Anonymous():
             make = _CALLS.get(str(node.this).lower())
             return None if make is None else make(node.expressions)
@@ -44,7 +52,7 @@ def _made(node: Any) -> Any:
             return exp.Paren(this=exp.GT(this=_call("len", _call("list_filter", node.this, node.expression)), expression=exp.convert(0)))
         case exp.ArrayFilter() if isinstance(node.expression, exp.Lambda):
             return _call("list_filter", node.this, _from_zero(node.expression))
-        case exp.Any() if not isinstance(node.parent, (exp.Binary, exp.Escape)):
+        case exp.Any() if isinstance(node.parent, _OUTPUTS):
             return _call("bool_or", node.this.unnest())
         case exp.TimestampTrunc() if str(node.unit.name).upper() in _UNITS:
             node.set("unit", exp.var(_UNITS[str(node.unit.name).upper()].upper()))
@@ -52,9 +60,39 @@ def _made(node: Any) -> Any:
             node.set("replacement", exp.Literal.string(""))
         case exp.ArraySize() if isinstance(node.this, (exp.Map, exp.VarMap, exp.ToMap)):
             return _call("len", _call("map_keys", node.this))
-        case exp.GroupConcat() if node.args.get("separator") is None:
-            node.set("separator", exp.Literal.string(""))
+        case exp.Negative():
+            return exp.Paren(this=exp.Neg(this=node.this.copy()))
+        case exp.Rint():
+            return _call("round_even", node.this, exp.convert(0))
+        case exp.Kurtosis():
+            return _call("kurtosis_pop", node.this)
+        case exp.Skewness() if not isinstance(node.parent, (exp.Window, exp.Filter, exp.Mul)):
+            return _skewness(node)
     return None
+
+
+def _of_spark(node: Any) -> Any:
+    """Functions that mean something else in Postgres."""
+    match node:
+        case exp.Concat() if type(node) is exp.Concat and node.expressions:  # null if an argument is; lists are joined
+            first, *others = (each.copy() for each in node.expressions)
+            for each in others:
+                first = exp.DPipe(this=first, expression=each)
+            return exp.Paren(this=first) if others else first
+        case exp.RegexpReplace() if node.args.get("modifiers") is None:  # every match, and $1 is a group
+            node.set("modifiers", exp.Literal.string("g"))
+            replacement = node.args.get("replacement")
+            if _is_text(replacement):
+                replacement.set("this", re.sub(r"\$(\d)", r"\\\1", replacement.name))
+    return None
+
+
+def _skewness(node: Any) -> Any:
+    """DuckDB's is of a sample, and Spark's of all values."""
+    count = exp.cast(exp.Count(this=node.this.copy()), "double")
+    root = _call("sqrt", exp.Paren(this=exp.Mul(this=count, expression=exp.Paren(this=exp.Sub(this=count.copy(), expression=exp.convert(1))))))
+    less = exp.Paren(this=exp.Sub(this=count.copy(), expression=exp.convert(2)))
+    return exp.Paren(this=exp.Div(this=exp.Mul(this=node.copy(), expression=less), expression=root))
 
 
 def _truncated(arguments: Sequence[Any]) -> Any:
@@ -252,8 +290,7 @@ _CALLS: dict[str, Callable[[Sequence[Any]], Any]] = {
     "try_sum": lambda arguments: exp.Sum(this=arguments[0].copy()) if len(arguments) == 1 else None,
     "try_avg": lambda arguments: exp.Avg(this=arguments[0].copy()) if len(arguments) == 1 else None,
     "raise_error": _named("error"),
-    "negative": lambda arguments: exp.Paren(this=exp.Neg(this=arguments[0].copy())) if len(arguments) == 1 else None,
-    "rint": lambda arguments: _call("round_even", *arguments, exp.convert(0)),
+    "listagg": lambda arguments: _call("string_agg", *arguments, *([exp.Literal.string("")] if len(arguments) == 1 else [])),
     "bround": lambda arguments: _call("round_even", *arguments, *([exp.convert(0)] if len(arguments) == 1 else [])),
     "array_union": _named("__union"),
     "arrays_overlap": _named("list_has_any"),

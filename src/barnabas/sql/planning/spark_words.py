@@ -18,9 +18,13 @@ _MAPS = (exp.Map, exp.VarMap, exp.ToMap, exp.StarMap)
 _MOST_ROWS = 1000  # of `stack`, whose rows are written in the statement
 
 
-def read_spark_words(tree: Any) -> None:
-    """Rewrite a tree. Raises SqlError."""
-    read_spark_calls(tree)
+def read_spark_words(tree: Any, *, is_spark: bool) -> None:
+    """Rewrite a tree. Raises SqlError.
+
+    Args:
+        is_spark: whether functions of both dialects mean what they mean in Spark.
+    """
+    read_spark_calls(tree, is_spark=is_spark)
     for node in list(tree.find_all(exp.Fetch)):
         options = node.args.get("limit_options")
         if options is not None and options.args.get("percent"):
@@ -34,6 +38,9 @@ def read_spark_words(tree: Any) -> None:
             _read_item(item)
     for table in list(tree.find_all(exp.Table)):
         _read_source(table)
+    for lateral in list(tree.find_all(exp.Lateral)):
+        if not lateral.args.get("view"):
+            _read_lateral(lateral)
 
 
 def _read_group(group: Any) -> None:
@@ -190,6 +197,14 @@ def _read_source(table: Any) -> None:
     for clause in ("joins", "laterals"):
         made.set(clause, table.args.get(clause))
     table.replace(made)
+
+
+def _read_lateral(lateral: Any) -> None:
+    """`LATERAL explode(…) AS u(y)` in FROM."""
+    alias = lateral.args.get("alias")
+    rows = None if isinstance(lateral.this, exp.Subquery) else _rows_of(lateral.this, len(alias.columns) if alias is not None else 0)
+    if rows is not None:
+        lateral.set("this", exp.Subquery(this=exp.select(*rows, copy=False)))
 
 
 def _with_names(items: Sequence[Any], names: Sequence[str]) -> list[Any]:
