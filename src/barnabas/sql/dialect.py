@@ -55,8 +55,8 @@ class Barnabas(Postgres):
         FUNCTIONS: ClassVar[dict[str, Any]] = {**PostgresParser.FUNCTIONS, **spark_functions.FUNCTIONS}
         FUNC_TOKENS: ClassVar[set[TokenType]] = {*PostgresParser.FUNC_TOKENS, TokenType.STREAM}
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-            **PostgresParser.FUNCTION_PARSERS, "SUBSTR": PostgresParser.FUNCTION_PARSERS["SUBSTRING"],
-            "DATE_PART": lambda self: self._parse_named_part(),
+            **PostgresParser.FUNCTION_PARSERS, "SUBSTR": lambda self: self._parse_called("SUBSTRING", "substr"),
+            "DATE_PART": lambda self: self._parse_called("DATE_PART", "date_part"),
         }  # fmt: skip
         FACTOR: ClassVar[dict[Any, Any]] = {**PostgresParser.FACTOR, TokenType.DIV: exp.IntDiv}
 
@@ -89,10 +89,10 @@ class Barnabas(Postgres):
                 return exp.WatermarkColumnConstraint(this=time, expression=self._parse_disjunction())
             return super()._parse_unnamed_constraint(constraints)
 
-        def _parse_named_part(self) -> Any:
-            """`date_part('hour', t)`, which is `extract` under another name."""
-            made = PostgresParser.FUNCTION_PARSERS["DATE_PART"](self)
-            made.meta[WRITTEN] = "date_part"
+        def _parse_called(self, name: str, written: str) -> Any:
+            """A function with a syntax of its own, and the name that it has in the statement."""
+            made = PostgresParser.FUNCTION_PARSERS[name](self)
+            made.meta[WRITTEN] = written
             return made
 
         def _parse_stream(self) -> Any:
