@@ -81,6 +81,11 @@ class Barnabas(Postgres):
 
         def _parse_unnamed_constraint(self, constraints: Any = None) -> Any:
             """Also `WATERMARK FOR column AS expression`. A column may have the name `watermark`."""
+            if self._curr and self._curr.text.upper() == "METADATA":
+                raise SqlError(
+                    "0A000", "METADATA columns are not supported", position=int(self._curr.start) + 1,
+                    hint="each table has the columns _timestamp, _partition, _offset, _key and _headers",
+                )  # fmt: skip
             if self._curr and self._curr.text.upper() == "WATERMARK" and self._next and self._next.text.upper() == "FOR":
                 self._advance(2)
                 time = self._parse_field(any_token=True)
@@ -484,7 +489,7 @@ def words_of(node: Any) -> str:
     return _CLAUSES.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
 
 
-_CLAUSES = {"Reference": "REFERENCES", "Computed": "GENERATED ALWAYS AS", "AlterRename": "RENAME"}
+_CLAUSES = {"SchemaComment": "COMMENT", "Reference": "REFERENCES", "Computed": "GENERATED ALWAYS AS", "AlterRename": "RENAME"}
 
 
 def to_duckdb(tree: Any) -> str:

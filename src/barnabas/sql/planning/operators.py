@@ -67,7 +67,8 @@ def _name_fields(call: Any) -> None:
     if not isinstance(row, exp.Anonymous) or str(row.this).lower() != "row" or not row.expressions:
         return
     fields = [
-        exp.PropertyEQ(this=exp.to_identifier(f"f{place}"), expression=each.copy()) for place, each in enumerate(row.expressions, 1)
+        exp.PropertyEQ(this=exp.to_identifier(f"f{place}"), expression=each.copy())
+        for place, each in enumerate(row.expressions, 1)
     ]
     row.replace(exp.Struct(expressions=fields))
 

@@ -49,7 +49,9 @@ def _made(node: Any) -> Any:
             make = _CALLS.get(str(node.this).lower())
             return None if make is None else make(node.expressions)
         case exp.Exists() if isinstance(node.expression, exp.Lambda):
-            return exp.Paren(this=exp.GT(this=_call("len", _call("list_filter", node.this, node.expression)), expression=exp.convert(0)))
+            return exp.Paren(
+                this=exp.GT(this=_call("len", _call("list_filter", node.this, node.expression)), expression=exp.convert(0))
+            )
         case exp.ArrayFilter() if isinstance(node.expression, exp.Lambda):
             return _call("list_filter", node.this, _from_zero(node.expression))
         case exp.Any() if isinstance(node.parent, _OUTPUTS):
@@ -90,7 +92,10 @@ def _of_spark(node: Any) -> Any:
 def _skewness(node: Any) -> Any:
     """DuckDB's is of a sample, and Spark's of all values."""
     count = exp.cast(exp.Count(this=node.this.copy()), "double")
-    root = _call("sqrt", exp.Paren(this=exp.Mul(this=count, expression=exp.Paren(this=exp.Sub(this=count.copy(), expression=exp.convert(1))))))
+    root = _call(
+        "sqrt",
+        exp.Paren(this=exp.Mul(this=count, expression=exp.Paren(this=exp.Sub(this=count.copy(), expression=exp.convert(1))))),
+    )
     less = exp.Paren(this=exp.Sub(this=count.copy(), expression=exp.convert(2)))
     return exp.Paren(this=exp.Div(this=exp.Mul(this=node.copy(), expression=less), expression=root))
 
@@ -222,7 +227,9 @@ def _present(name: str) -> Callable[[Sequence[Any]], Any]:
         call = _call(name, arguments[0])
         if not arguments[1].this:
             return call
-        return exp.Filter(this=call, expression=exp.Where(this=exp.Not(this=exp.Is(this=arguments[0].copy(), expression=exp.Null()))))
+        return exp.Filter(
+            this=call, expression=exp.Where(this=exp.Not(this=exp.Is(this=arguments[0].copy(), expression=exp.Null())))
+        )
 
     return make
 

@@ -33,6 +33,7 @@ def read_spark_words(tree: Any, *, is_spark: bool) -> None:
         _read_group(group)
     for select in list(tree.find_all(exp.Select)):
         _read_order(select)
+        _read_all(select)
         _read_laterals(select)
         for item in list(select.expressions):
             _read_item(item)
@@ -60,6 +61,14 @@ def _read_order(select: Any) -> None:
             select.set("order", exp.Order(expressions=terms))
 
 
+def _read_all(select: Any) -> None:
+    """`ORDER BY ALL`: by all columns, from left to right."""
+    order = select.args.get("order")
+    term = order.expressions[0].this if order is not None and len(order.expressions) == 1 else None
+    if isinstance(term, exp.Column) and not term.table and term.name.upper() == "ALL" and not term.this.args.get("quoted"):
+        term.replace(exp.var("ALL"))
+
+
 def _read_laterals(select: Any) -> None:
     """LATERAL VIEW as a join, if one of them is more than `explode` of a list."""
     laterals = select.args.get("laterals") or []
@@ -71,7 +80,9 @@ def _read_laterals(select: Any) -> None:
         names = list(alias.columns) if alias is not None else []
         items = _rows_of(each.this, len(names))
         if items is None:
-            raise not_supported(f"LATERAL VIEW {each.this.sql()} is not supported", hint="explode, posexplode, inline, stack, json_tuple")
+            raise not_supported(
+                f"LATERAL VIEW {each.this.sql()} is not supported", hint="explode, posexplode, inline, stack, json_tuple"
+            )
         named = _with_names(items, [name.name for name in names])
         table = exp.TableAlias(this=alias.this.copy() if alias is not None and alias.this else exp.to_identifier("__lateral"))
         if len(items) == 1 and _is_expanded(items[0]):
@@ -86,7 +97,10 @@ def _read_laterals(select: Any) -> None:
 def _is_special(lateral: Any) -> bool:
     alias = lateral.args.get("alias")
     columns = len(alias.columns) if alias is not None else 0
-    plain = columns == (2 if isinstance(lateral.this, exp.Posexplode) else 1) and type(lateral.this) in (exp.Explode, exp.Posexplode)
+    plain = columns == (2 if isinstance(lateral.this, exp.Posexplode) else 1) and type(lateral.this) in (
+        exp.Explode,
+        exp.Posexplode,
+    )
     return bool(lateral.args.get("outer")) or not plain
 
 
@@ -202,7 +216,9 @@ def _read_source(table: Any) -> None:
 def _read_lateral(lateral: Any) -> None:
     """`LATERAL explode(…) AS u(y)` in FROM."""
     alias = lateral.args.get("alias")
-    rows = None if isinstance(lateral.this, exp.Subquery) else _rows_of(lateral.this, len(alias.columns) if alias is not None else 0)
+    rows = (
+        None if isinstance(lateral.this, exp.Subquery) else _rows_of(lateral.this, len(alias.columns) if alias is not None else 0)
+    )
     if rows is not None:
         lateral.set("this", exp.Subquery(this=exp.select(*rows, copy=False)))
 

@@ -58,7 +58,9 @@ def _check_clauses(tree: Any) -> None:
     """Raises SqlError for clauses of other databases."""
     conflict = tree.args.get("conflict")
     if conflict is not None and conflict.args.get("duplicate"):
-        raise not_supported("ON DUPLICATE KEY UPDATE is not supported", hint="ON CONFLICT (columns) DO UPDATE SET column = excluded.column")
+        raise not_supported(
+            "ON DUPLICATE KEY UPDATE is not supported", hint="ON CONFLICT (columns) DO UPDATE SET column = excluded.column"
+        )
     for name, words in (("where", "REPLACE WHERE"), ("partition", "PARTITION"), ("settings", "SETTINGS")):
         if tree.args.get(name):
             raise not_supported(f"INSERT with {words} is not supported", hint="INSERT INTO name (columns) VALUES (…)")
