@@ -22,6 +22,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from barnabas import limits
 from barnabas.sql import spark_functions
 from barnabas.sql.interface import SqlError
+from barnabas.sql.set_words import with_plain_sets
 from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
 from barnabas.sql.table_words import with_plain_windows
 
@@ -79,13 +80,17 @@ class Barnabas(Postgres):
                 self._match_r_paren()
             return made
 
-        def _parse_unnamed_constraint(self, constraints: Any = None) -> Any:
-            """Also `WATERMARK FOR column AS expression`. A column may have the name `watermark`."""
+        def _parse_column_constraint(self) -> Any:
+            """Not Flink's METADATA, which names a column of the record."""
             if self._curr and self._curr.text.upper() == "METADATA":
                 raise SqlError(
                     "0A000", "METADATA columns are not supported", position=int(self._curr.start) + 1,
                     hint="each table has the columns _timestamp, _partition, _offset, _key and _headers",
                 )  # fmt: skip
+            return super()._parse_column_constraint()
+
+        def _parse_unnamed_constraint(self, constraints: Any = None) -> Any:
+            """Also `WATERMARK FOR column AS expression`. A column may have the name `watermark`."""
             if self._curr and self._curr.text.upper() == "WATERMARK" and self._next and self._next.text.upper() == "FOR":
                 self._advance(2)
                 time = self._parse_field(any_token=True)
@@ -303,7 +308,7 @@ _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 def _readable(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids,
     `ORDER BY x USING <`, casts of typed literals, and the functions `div` and `window`."""
-    tokens = with_plain_windows(tokens)
+    tokens = with_plain_sets(with_plain_windows(tokens))
     made: list[Token] = []
     for place, token in enumerate(tokens):
         before = made[-1] if made else None
@@ -319,11 +324,6 @@ def _readable(tokens: Sequence[Token]) -> list[Token]:
                 continue
         if _is_name(tokens, place, before):
             made.append(_like(token, TokenType.VAR, token.text))
-            continue
-        if token.token_type == TokenType.GROUPING_SETS:
-            _drop_grouped(made)
-        if _is_minus(tokens, place, before):
-            made.append(_like(token, TokenType.EXCEPT, "EXCEPT"))
             continue
         if token.token_type == TokenType.FROM and _is_empty_exists(made):
             made.append(_like(token, TokenType.NUMBER, "1"))  # EXISTS (SELECT FROM t)
@@ -362,31 +362,6 @@ def _is_alias(tokens: Sequence[Token], place: int) -> bool:
         return False
     follows = tokens[place + 1].token_type if place + 1 < len(tokens) else TokenType.FROM
     return follows in (TokenType.FROM, TokenType.COMMA, TokenType.R_PAREN)
-
-
-def _drop_grouped(made: list[Token]) -> None:
-    """Drop the columns of Spark's `GROUP BY a, b GROUPING SETS (…)`: the sets name those that count. A comma in front means Postgres' product."""
-    if not made or made[-1].token_type in (TokenType.COMMA, TokenType.GROUP_BY):
-        return
-    depth = 0
-    for place in range(len(made) - 1, -1, -1):
-        depth += (made[place].token_type in _CLOSE) - (made[place].token_type in _OPEN)
-        if depth < 0:
-            return
-        if depth == 0 and made[place].token_type == TokenType.GROUP_BY:
-            del made[place + 1 :]
-            return
-
-
-def _is_minus(tokens: Sequence[Token], place: int, before: Token | None) -> bool:
-    """Whether a word is Spark's and Oracle's MINUS, between two queries."""
-    token = tokens[place]
-    if token.token_type != TokenType.VAR or token.text.upper() != "MINUS" or before is None:
-        return False
-    kinds = [each.token_type for each in tokens[place + 1 : place + 3]]
-    if kinds[:1] in ([TokenType.ALL], [TokenType.DISTINCT], [TokenType.L_PAREN]):
-        del kinds[:1]
-    return kinds[:1] == [TokenType.SELECT]
 
 
 def _is_empty_exists(made: Sequence[Token]) -> bool:

@@ -80,8 +80,8 @@ def _plain(name: str) -> Callable[[list[Any]], Any]:
 
 
 SPARK_CALLS = (
-    "add_months", "approx_percentile", "array_insert", "array_union", "arrays_overlap", "bround", "date_add", "date_diff", "date_from_unix_date",
-    "date_sub", "datediff", "elt", "first", "forall", "format_string", "from_json", "isnull", "last", "last_day",
+    "add_months", "approx_percentile", "array_insert", "array_union", "arrays_overlap", "bround", "date_add", "date_diff",
+    "date_from_unix_date", "date_sub", "datediff", "elt", "first", "forall", "format_string", "from_json", "isnull", "last", "last_day",
     "map_contains_key", "map_filter", "mask", "months_between", "parse_url", "percentile", "percentile_approx", "sequence",
     "soundex", "split", "str_to_map", "timestamp_micros", "timestamp_millis", "timestamp_seconds", "transform", "transform_keys",
     "transform_values", "trunc", "try_add", "try_multiply", "try_subtract", "zip_with",

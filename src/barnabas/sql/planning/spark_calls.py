@@ -1,7 +1,7 @@
 """Functions of Spark SQL that DuckDB has by another name, with other arguments, or not at all.
 
-They are rewritten here, and not when they are read, because a query may run on Spark as well. What needs no look at its arguments is a macro
-(`incremental/macros.sql`).
+They are rewritten here, and not when they are read, because a query may run on Spark as well. What needs no look at its arguments is a
+macro (`incremental/macros.sql`).
 """
 
 from __future__ import annotations
@@ -42,26 +42,34 @@ def read_spark_calls(tree: Any, *, is_spark: bool) -> None:
 
 
 def _made(node: Any) -> Any:
+    if isinstance(node, exp.Anonymous):
+        make = _CALLS.get(str(node.this).lower())
+        is_operator = str(node.this).lower() == "some" and not isinstance(node.parent, _OUTPUTS)  # x = SOME (array)
+        return None if make is None or is_operator else make(node.expressions)
+    return _of_lists(node) or _of_others(node)
+
+
+def _of_lists(node: Any) -> Any:
     match node:
-        case exp.Anonymous() if str(node.this).lower() == "some" and not isinstance(node.parent, _OUTPUTS):
-            return None  # x = SOME (array)
-        case exp.Anonymous():
-            make = _CALLS.get(str(node.this).lower())
-            return None if make is None else make(node.expressions)
         case exp.Exists() if isinstance(node.expression, exp.Lambda):
             return exp.Paren(
                 this=exp.GT(this=_call("len", _call("list_filter", node.this, node.expression)), expression=exp.convert(0))
             )
         case exp.ArrayFilter() if isinstance(node.expression, exp.Lambda):
             return _call("list_filter", node.this, _from_zero(node.expression))
-        case exp.Any() if isinstance(node.parent, _OUTPUTS):
-            return _call("bool_or", node.this.unnest())
-        case exp.TimestampTrunc() if str(node.unit.name).upper() in _UNITS:
-            node.set("unit", exp.var(_UNITS[str(node.unit.name).upper()].upper()))
-        case exp.Replace() if node.args.get("replacement") is None:
-            node.set("replacement", exp.Literal.string(""))
         case exp.ArraySize() if isinstance(node.this, (exp.Map, exp.VarMap, exp.ToMap)):
             return _call("len", _call("map_keys", node.this))
+        case exp.Any() if isinstance(node.parent, _OUTPUTS):
+            return _call("bool_or", node.this.unnest())
+    return None
+
+
+def _of_others(node: Any) -> Any:
+    match node:
+        case exp.TimestampTrunc() if _unit_of(node) in _UNITS:
+            node.set("unit", exp.var(_UNITS[_unit_of(node)].upper()))
+        case exp.Replace() if node.args.get("replacement") is None:
+            node.set("replacement", exp.Literal.string(""))
         case exp.Negative():
             return exp.Paren(this=exp.Neg(this=node.this.copy()))
         case exp.Rint():
@@ -83,7 +91,7 @@ def _of_spark(node: Any) -> Any:
             return exp.Paren(this=first) if others else first
         case exp.RegexpReplace() if node.args.get("modifiers") is None:  # every match, and $1 is a group
             node.set("modifiers", exp.Literal.string("g"))
-            replacement = node.args.get("replacement")
+            replacement: Any = node.args.get("replacement")
             if _is_text(replacement):
                 replacement.set("this", re.sub(r"\$(\d)", r"\\\1", replacement.name))
     return None
@@ -100,6 +108,10 @@ def _skewness(node: Any) -> Any:
     return exp.Paren(this=exp.Div(this=exp.Mul(this=node.copy(), expression=less), expression=root))
 
 
+def _unit_of(node: Any) -> str:
+    return str(node.args["unit"].name).upper() if node.args.get("unit") is not None else ""
+
+
 def _truncated(arguments: Sequence[Any]) -> Any:
     """`trunc(date, 'MM')`: the first day. With a number, or alone, it is the function of numbers."""
     if len(arguments) != 2 or not _is_text(arguments[1]):
@@ -109,7 +121,7 @@ def _truncated(arguments: Sequence[Any]) -> Any:
 
 
 def _difference(arguments: Sequence[Any]) -> Any:
-    """`datediff(end, start)` in days; `datediff(MONTH, a, b)` in whole units. A unit in quotes is DuckDB's, which counts the bounds in between."""
+    """`datediff(end, start)` in days; `datediff(MONTH, a, b)` in whole units. A unit in quotes is DuckDB's, which counts bounds between."""
     if len(arguments) == 2:
         end, start = (exp.cast(each.copy(), "date") for each in arguments)
         return exp.cast(exp.Paren(this=exp.Sub(this=end, expression=start)), "int")
@@ -123,7 +135,7 @@ def _difference(arguments: Sequence[Any]) -> Any:
 
 def _of_document(arguments: Sequence[Any]) -> Any:
     """`from_json(text, 'a INT, b ARRAY<STRING>')`: a value of that type; a field that does not fit is null."""
-    shape = arguments[1] if len(arguments) > 1 else None
+    shape: Any = arguments[1] if len(arguments) > 1 else None
     if not _is_text(shape) or shape.name.lstrip()[:1] in ("{", "[", '"'):
         return None
     if len(arguments) > 2:

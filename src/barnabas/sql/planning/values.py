@@ -111,11 +111,8 @@ def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
             return _text_beside_number(node, kinds)
         case exp.Cast():
             return _cast(node, kinds)
-        case exp.Sum() if _is_interval(node.this, kinds):
-            return _sum_of_intervals(node.this)
-        case exp.Avg() if _is_interval(node.this, kinds):
-            divided = exp.Div(this=_sum_of_intervals(node.this), expression=exp.Count(this=node.this.copy()))
-            return exp.Paren(this=divided)
+        case exp.Sum() | exp.Avg() if _is_interval(node.this, kinds):
+            return _of_intervals(node)
         case exp.Substring() if kinds.of(node.this) == pa.binary():
             return _call("__bytes_part", *(each for each in (node.this, node.args.get("start"), node.args.get("length")) if each))
         case exp.Length() if kinds.of(node.this) == pa.binary():
@@ -124,9 +121,7 @@ def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
             return _call("__hex32", node.this)
         case exp.Dot() if isinstance(node.expression, exp.Identifier):
             return _field(node)
-        case exp.Reverse() if (kinds.depth(node.this) or 0) > 0:
-            return _call("list_reverse", node.this)
-        case exp.NextDay() | exp.Anonymous() | exp.Func() if _is_part_of_text(node, kinds):
+        case exp.Func() if _is_part_of_text(node, kinds):
             return _with_time(node)
     return None
 
@@ -156,6 +151,8 @@ def _with_time(node: Any) -> Any:
 def _of_arrays(node: Any, kinds: _Kinds) -> Any:
     """Functions and operators of arrays."""
     match node:
+        case exp.Reverse() if (kinds.depth(node.this) or 0) > 0:
+            return _call("list_reverse", node.this)
         case exp.DPipe():
             return _joined(node.this, node.expression, kinds)
         case exp.ArrayConcat() if len(node.expressions) == 1:
@@ -274,6 +271,12 @@ def _is_interval(node: Any, kinds: _Kinds) -> bool:
 
 def _is_moment(kind: pa.DataType | None) -> bool:
     return kind is not None and bool(pa.types.is_timestamp(kind))
+
+
+def _of_intervals(node: Any) -> Any:
+    if isinstance(node, exp.Sum):
+        return _sum_of_intervals(node.this)
+    return exp.Paren(this=exp.Div(this=_sum_of_intervals(node.this), expression=exp.Count(this=node.this.copy())))
 
 
 def _sum_of_intervals(node: Any) -> Any:

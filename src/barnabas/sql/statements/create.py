@@ -268,13 +268,9 @@ def _given(properties: Any) -> list[tuple[str, str]]:
         if isinstance(each, exp.FileFormatProperty):
             found.append(("format", each.this.name))
             continue
-        name = (
-            each.this
-            if isinstance(each.this, str)
-            else each.this.sql().strip("\"'")
-            if isinstance(each.this, exp.Dot)
-            else each.this.name
-        ).lower()
+        option = each.this
+        name = option if isinstance(option, str) else option.sql() if isinstance(option, exp.Dot) else option.name
+        name = name.lower()
         value = each.args["value"]
         value = value if isinstance(value, str) else str(value.this) if isinstance(value, exp.Boolean) else value.name
         found.append((KSQLDB.get(name, name), value))

@@ -94,8 +94,10 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return create_schema(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
         return create_view(session, statement)
-    if statement.word(1) == "SOURCE":
-        statement = _as_table(statement)
+    return _create_table(session, _as_table(statement), given)
+
+
+def _create_table(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     kept = kept_table(session, statement)
     if kept is not None:
         return materialized.create(session, kept)
@@ -112,7 +114,7 @@ def _as_table(statement: Statement) -> Statement:
     """RisingWave's CREATE SOURCE name (columns) WITH (…) as CREATE TABLE; any other form stays as it is."""
     words = [statement.word(at) for at in range(2, len(statement.tokens))]
     place = 3 if words[:3] == ["IF", "NOT", "EXISTS"] else 0
-    if words[place + 1 : place + 2] != ["("] or "WITH" not in words:
+    if statement.word(1) != "SOURCE" or words[place + 1 : place + 2] != ["("] or "WITH" not in words:
         return statement
     source = statement.tokens[1]
     word = Token(TokenType.TABLE, "TABLE", source.line, source.col, source.start, source.end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -53,7 +54,7 @@ def lock_table(session: Host, statement: Statement, _: Sequence[pa.DataType | No
         if session.state != "T":
             raise SqlError(NO_TRANSACTION, "LOCK TABLE can only be used in transaction blocks")
         for relation in relations if mode not in _WEAK else ():
-            session.change(relation, lambda relation=relation: take(relation))
+            session.change(relation, partial(take, relation))
         return Done("LOCK TABLE")
 
     return Ready(statement.text, run)

@@ -51,7 +51,7 @@ def use(session: Host, statement: Statement, _: Any) -> Ready:
         wanted = next((each for each in (name, name.lower()) if each in session.definitions.schemas), None)
     if wanted is None and name.lower() not in (PUBLIC, "default", session.caller.database.lower()):
         raise SqlError(
-            "3F000", f'schema "{name}" does not exist', position=statement.position(at), hint="CREATE SCHEMA makes it, SHOW SCHEMAS lists them"
+            "3F000", f'schema "{name}" does not exist', position=statement.position(at), hint="SHOW SCHEMAS lists them"
         )  # fmt: skip
     path = PUBLIC if wanted is None else f'"{wanted}", {PUBLIC}'
     return done(statement.text, "SET", lambda: session.settings.set("search_path", path))
