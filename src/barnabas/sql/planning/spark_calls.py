@@ -100,12 +100,9 @@ def _of_spark(node: Any) -> Any:
 def _skewness(node: Any) -> Any:
     """DuckDB's is of a sample, and Spark's of all values."""
     count = exp.cast(exp.Count(this=node.this.copy()), "double")
-    root = _call(
-        "sqrt",
-        exp.Paren(this=exp.Mul(this=count, expression=exp.Paren(this=exp.Sub(this=count.copy(), expression=exp.convert(1))))),
-    )
-    less = exp.Paren(this=exp.Sub(this=count.copy(), expression=exp.convert(2)))
-    return exp.Paren(this=exp.Div(this=exp.Mul(this=node.copy(), expression=less), expression=root))
+    one, two = (exp.Paren(this=exp.Sub(this=count.copy(), expression=exp.convert(number))) for number in (1, 2))
+    root = exp.Nullif(this=_call("sqrt", exp.Mul(this=count, expression=one)), expression=exp.convert(0))
+    return exp.Paren(this=exp.Div(this=exp.Mul(this=node.copy(), expression=two), expression=root))
 
 
 def _unit_of(node: Any) -> str:
@@ -140,7 +137,8 @@ def _of_document(arguments: Sequence[Any]) -> Any:
         return None
     if len(arguments) > 2:
         raise not_supported("from_json with options is not supported", hint="from_json(text, 'name TYPE, …')")
-    return _call("json_transform", arguments[0], exp.Literal.string(json.dumps(_structure(_kind(shape.name)))))
+    document = exp.TryCast(this=arguments[0].copy(), to=exp.DataType.build("json"))  # a text that is no document is null
+    return _call("json_transform", document, exp.Literal.string(json.dumps(_structure(_kind(shape.name)))))
 
 
 def _kind(text: str) -> Any:
