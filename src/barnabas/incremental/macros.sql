@@ -42,6 +42,9 @@ CREATE MACRO pg_table_size(a) AS 0::BIGINT;
 CREATE MACRO pg_indexes_size(a) AS 0::BIGINT;
 CREATE MACRO pg_database_size(a) AS 0::BIGINT;
 CREATE MACRO pg_tablespace_size(a) AS 0::BIGINT;
+CREATE MACRO __size_pretty(a) AS CASE WHEN abs(a) < 10240 THEN a::BIGINT || ' bytes' WHEN abs(a) < 10485248 THEN round(a / 1024)::BIGINT || ' kB'
+  WHEN abs(a) < 10736893952 THEN round(a / 1048576)::BIGINT || ' MB' WHEN abs(a) < 10994579406848 THEN round(a / 1073741824)::BIGINT || ' GB'
+  ELSE round(a / 1099511627776)::BIGINT || ' TB' END;
 CREATE MACRO pg_encoding_to_char(a) AS 'UTF8';
 CREATE MACRO pg_char_to_encoding(a) AS 6;
 CREATE MACRO pg_client_encoding() AS 'UTF8';

@@ -35,6 +35,7 @@ _NAMES = {
     "cardinality": "len",
     "pg_typeof": "__pg_typeof",
     "every": "bool_and",
+    "pg_size_pretty": "__size_pretty",
 }
 _CASTS = {
     "bool": "boolean", "int2": "smallint", "int4": "integer", "int8": "bigint", "float4": "real", "float8": "double", "text": "text",

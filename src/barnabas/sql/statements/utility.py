@@ -10,12 +10,20 @@ from sqlglot.tokenizer_core import TokenType
 
 from barnabas.sql.catalog.definitions import PUBLIC
 from barnabas.sql.dialect import Statement
-from barnabas.sql.interface import SqlError
+from barnabas.sql.interface import Notice, SqlError
 from barnabas.sql.results import Done, Listing
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.transaction_control import modes_of
 from barnabas.sql.states import UNDEFINED_OBJECT, not_supported, syntax_error
+
+
+UTC = "UTC"
+_UTC = (UTC, "ETC/UTC", "GMT", "ETC/GMT", "Z", "UCT")
+COMPUTED_IN_UTC = Notice(
+    "times are shown in this time zone, and computed in UTC", "WARNING", "01000",
+    "t AT TIME ZONE 'Europe/Zurich' is the time of a clock there: date_trunc('day', t AT TIME ZONE 'Europe/Zurich')",
+)  # fmt: skip
 
 
 def set_parameter(session: Host, statement: Statement, _: Any) -> Ready:
@@ -36,7 +44,13 @@ def set_parameter(session: Host, statement: Statement, _: Any) -> Ready:
         raise syntax_error("SET needs a value: SET name = value", statement.position(at))
     value = _value(statement, at)
     is_local = is_local or name == "transaction_read_only"
-    return done(statement.text, "SET", lambda: session.settings.set(name, value, is_local=is_local))
+
+    def run() -> None:
+        session.settings.set(name, value, is_local=is_local)
+        if name in ("time zone", "timezone") and (session.settings.get("TimeZone") or UTC).upper() not in _UTC:
+            session.notify(COMPUTED_IN_UTC)
+
+    return done(statement.text, "SET", run)
 
 
 def use(session: Host, statement: Statement, _: Any) -> Ready:
