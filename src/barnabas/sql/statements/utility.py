@@ -17,7 +17,6 @@ from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.transaction_control import modes_of
 from barnabas.sql.states import UNDEFINED_OBJECT, not_supported, syntax_error
 
-
 UTC = "UTC"
 _UTC = (UTC, "ETC/UTC", "GMT", "ETC/GMT", "Z", "UCT")
 COMPUTED_IN_UTC = Notice(
