@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import selectors
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from tools.kafka import fetch
 from tests.waiting import wait_while
 
 JAVA = Path(__file__).parent / "java"
+RECORD = re.compile(r"(\d+) (\d+) (\S+)")  # partition, offset, value
 
 
 def java_program(name: str, *arguments: str) -> list[str]:
@@ -87,9 +89,13 @@ class Follower:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            partition, offset, value = line.split()
-            place = int(partition), int(offset)
-            if self.values.setdefault(place, value) != value:
+            record = RECORD.fullmatch(line.rstrip())
+            if record is None:  # a library's log
+                self._errors.write(line.encode())
+                self._errors.flush()
+                continue
+            place = int(record[1]), int(record[2])
+            if self.values.setdefault(place, record[3]) != record[3]:
                 self.changed.append(place)
             self.read[place[0]].append(place[1])
 

@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.testing.simulation import canaries
 from barnabas.testing.simulation.__main__ import main
-from barnabas.testing.simulation.runner import run_seed
+from barnabas.testing.simulation.runner import MIRROR, run_seed
 from barnabas.testing.simulation.simulated_run import Verdict
 from barnabas.testing.simulation.simulation import Simulation
 
@@ -25,19 +25,21 @@ def test_seeds_pass(part: int) -> None:
     assert not failed, "\n".join(f"--seed {v.seed}: {v.failure}" for v in failed)
 
 
-def test_a_seed_is_one_run_whatever_the_hashes_of_strings() -> None:
-    checksums = set()
-    for hash_seed in ("1", "2"):
+@pytest.mark.parametrize(("seed", "profile"), [(9, None), (3, MIRROR)])
+def test_a_seed_is_one_run_whatever_the_hashes_of_strings(seed: int, profile: str | None) -> None:
+    program = f"from barnabas.testing.simulation.runner import run_seed; print(run_seed({seed}, {profile!r}))"
+    outputs = set()
+    for hash_seed in ("1", "3"):
         done = subprocess.run(
-            [sys.executable, "-c", "from barnabas.testing.simulation.runner import run_seed; print(run_seed(9))"],
+            [sys.executable, "-c", program],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=110,
             check=True,
         )
-        checksums.add(done.stdout)
-    assert checksums == {f"{run_seed(9)}\n"}
+        outputs.add(done.stdout)
+    assert outputs == {f"{run_seed(seed, profile)}\n"}
 
 
 def test_the_command_repeats_a_seed_and_says_how(capsys: pytest.CaptureFixture[str]) -> None:

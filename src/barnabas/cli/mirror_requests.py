@@ -13,6 +13,7 @@ from barnabas.cli.errors import Failure
 from barnabas.cli.resources import Change, Operation, alter_settings
 from barnabas.cli.wire import Wire
 from barnabas.config.mirror_settings import (
+    MIRROR_LEADER_EPOCH_START,
     MIRROR_PRODUCER_ID_END,
     MIRROR_PROMOTED_ENDS,
     MIRROR_PROMOTED_TOPIC_ID,
@@ -38,6 +39,7 @@ from barnabas.protocol.values import ResourceType
 LOOK_AGAIN_S = 0.05
 # Producers of the source may go on here with ids that no copy has yet, and those of this cluster may go on at the source after a failback.
 PRODUCER_ID_MARGIN = 1_000_000
+LEADER_EPOCH_MARGIN, MOST_LEADER_EPOCH = 1_000, 2**30  # the source may elect leaders that the link does not hear of
 READY = "ready"
 FIRST_ANSWER_WITHIN_S = 12.0  # brokers try for 10 s before they tell why the source does not answer
 GROUPS_WITHIN_S = 10.0
@@ -226,20 +228,24 @@ def _setting(wire: Wire, topic: str, key: str) -> str | None:
 
 
 def finish_promotion(brokers: Brokers, name: str, partitions: Sequence[PartitionStatus], wait_s: float) -> None:
-    """Open topics for writers, and wait until all leaders accept them. Producers get ids from now on that no record of the copies has.
+    """Open topics for writers, and wait until all leaders accept them. Producers get ids from now on that no record of the copies has,
+    and leader epochs are above those of the source.
 
     Raises:
         Failure: a leader does not know of the change in time.
     """
     ends: dict[str, int] = {}
+    epochs: dict[str, int] = {}
     copied: dict[str, list[str]] = defaultdict(list)
     for each in partitions:
         ends[each.topic] = max(ends.get(each.topic, 0), each.producer_id_end)
+        epochs[each.topic] = max(epochs.get(each.topic, 0), each.source_leader_epoch)
         copied[each.topic].append(f"{each.partition}:{each.end_offset}")
     for topic, end in ends.items():
         changes = [Change(key, Operation.DELETE, None) for key in sorted(OF_LINK)]
         changes += [
             Change(MIRROR_PRODUCER_ID_END, Operation.SET, str(end + PRODUCER_ID_MARGIN)),
+            Change(MIRROR_LEADER_EPOCH_START, Operation.SET, str(min(epochs[topic] + LEADER_EPOCH_MARGIN, MOST_LEADER_EPOCH))),
             Change(MIRROR_PROMOTED_ENDS, Operation.SET, ",".join(copied[topic])),
         ]
         if source_id := _setting(brokers.first, topic, MIRROR_SOURCE_TOPIC_ID):

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from barnabas.errors import ErrorCode, KafkaError
 
 MIRROR_LINK, MIRROR_STATE, MIRROR_PRODUCER_ID_END = "mirror.link", "mirror.state", "mirror.producer.id.end"
+MIRROR_LEADER_EPOCH_START = "mirror.leader.epoch.start"
 MIRROR_SOURCE_TOPIC_ID, MIRROR_SOURCE_ENDS, MIRROR_LOST_TOPIC = (
     "mirror.source.topic.id",
     "mirror.source.promoted.ends",
@@ -23,6 +24,7 @@ MIRROR_SOURCE_TOPIC_ID, MIRROR_SOURCE_ENDS, MIRROR_LOST_TOPIC = (
 MIRROR_SOURCE_TOPIC, MIRROR_SOURCE_CLUSTERS = "mirror.source.topic", "mirror.source.cluster.ids"
 MIRROR_PROMOTED_TOPIC_ID, MIRROR_PROMOTED_ENDS = "mirror.promoted.topic.id", "mirror.promoted.ends"
 MIRROR_KEYS = (
+    MIRROR_LEADER_EPOCH_START,
     MIRROR_LINK,
     MIRROR_LOST_TOPIC,
     MIRROR_PRODUCER_ID_END,

@@ -40,6 +40,7 @@ class TopicConfig(Struct, frozen=True):
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     min_insync_replicas: int = 1
+    mirror_leader_epoch_start: int = 0
     mirror_link: str = ""
     mirror_lost_topic: str = ""
     mirror_producer_id_end: int = 0

@@ -75,6 +75,7 @@ class PartitionCopy:
         self.source_topic = source_topic or partition.topic
         self.source_start = self.source_end = UNKNOWN
         self.source_epoch = NO_EPOCH  # leader epoch in the source of the last batch here
+        self.source_leader_epoch = NO_EPOCH  # the highest one that the source has told
         self.reason = ""  # what holds the copy back
         self.is_stopped = False
         self.is_source_deleted = False  # the source has no such topic; the copy goes on if it is there again with the same id
@@ -426,5 +427,6 @@ class PartitionCopy:
             common_offset=self.divergence.common_offset,
             lag_bytes=self._bytes_of(lag),
             copied_end_offset=copied,
+            source_leader_epoch=self.source_leader_epoch,
             silent_ms=UNKNOWN if self._heard_ms == NEVER_MS else max(now_ms - self._heard_ms, 0),
         )

@@ -26,6 +26,7 @@ class PartitionStatus(Struct, frozen=True):
         lag_bytes: about the size of these records, as that of the records here; -1 if it is not known.
         copied_end_offset: the end without the markers that a promotion has appended.
         silent_ms: the time since the source told its end; -1 if it has not.
+        source_leader_epoch: the highest leader epoch that the source has told; -1 if it has told none.
         common_offset: in a failback, the offset below which the source has the same; -1 before it is found.
     """
 
@@ -43,6 +44,7 @@ class PartitionStatus(Struct, frozen=True):
     copied_end_offset: int = -1
     silent_ms: int = -1
     lag_bytes: int = -1
+    source_leader_epoch: int = -1
 
     @property
     def lost_ms(self) -> int:

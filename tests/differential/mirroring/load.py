@@ -21,6 +21,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import EARLIEST, LATEST, NewTopic
 from tests.differential.mirroring.stored import PartitionLog, Unequal
 from tests.spans import keep_rate
+from tests.waiting import wait_until
 
 PLAIN, COMPACTED, TRANSACTIONS = "plain", "compacted", "transactions"
 SETTINGS: dict[str, dict[str, str]] = {
@@ -167,10 +168,16 @@ class Load:
             client.delete_records(before)
 
     def grow(self, topic: str = PLAIN) -> None:
-        """Add a partition."""
+        """Add a partition, and wait until all brokers know it: librdkafka gives records up whose partition an answer lacks."""
+        count = self._partitions[topic] + 1
+
+        def is_known() -> bool:
+            return len(client.agreed_topics([topic])[topic].partitions) == count
+
         with BlockingClient.to(self._servers) as client:
-            client.create_partitions(topic, self._partitions[topic] + 1)
-        self._partitions[topic] += 1
+            client.create_partitions(topic, count)
+            wait_until(is_known, f"not all brokers know {count} partitions of {topic}")
+        self._partitions[topic] = count
 
     # Writers
 

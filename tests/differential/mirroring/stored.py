@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import EARLIEST, LATEST
+from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.records.batch import BatchHeader, split_batches
 from barnabas.protocol.records.batch_header import CRC_START
 from barnabas.protocol.records.crc import crc32c
@@ -61,14 +62,27 @@ def split(where: str, data: bytes) -> Iterator[Stored]:
 def on_wire(client: BlockingClient, topic: str, partition: int, end: int | None = None) -> PartitionLog:
     """The batches that a client reads from the leader, uncommitted records included, up to `end` or the high watermark.
 
+    Begins again if the start of the log passes what is read.
+
     Raises:
         Unequal: batches overlap, or a checksum is wrong.
         ClientError, KafkaError: the cluster does not answer.
     """
+    while True:
+        start = client.list_offsets({(topic, partition): EARLIEST})[topic, partition].offset
+        try:
+            return _on_wire_from(client, topic, partition, start, end)
+        except KafkaError as error:
+            was_deleted = client.list_offsets({(topic, partition): EARLIEST})[topic, partition].offset > start
+            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE or not was_deleted:
+                raise
+
+
+def _on_wire_from(client: BlockingClient, topic: str, partition: int, start: int, end: int | None) -> PartitionLog:
     key = topic, partition
     host, port = client.config.bootstrap_servers[0]
     where = f"{topic}-{partition} at {host}:{port}"
-    offset = start = client.list_offsets({key: EARLIEST})[key].offset
+    offset = start
     end = client.list_offsets({key: LATEST})[key].offset if end is None else end
     found: list[Stored] = []
     while offset < end:

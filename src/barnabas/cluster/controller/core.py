@@ -34,7 +34,7 @@ from barnabas.cluster.planning.plan import Declaring, Plan, PlanBuilder
 from barnabas.cluster.planning.topics import MorePartitions, NewTopic, TopicOutcome, TopicPlanner
 from barnabas.cluster.store.interface import Entry
 from barnabas.config.broker import BrokerConfig
-from barnabas.config.mirror_settings import MIRROR_STATE, TRUNCATING
+from barnabas.config.mirror_settings import MIRROR_LEADER_EPOCH_START, MIRROR_LINK, MIRROR_STATE, TRUNCATING
 from barnabas.errors import ErrorCode, KafkaError
 from barnabas.protocol.values import ALL_BROKERS, ResourceType
 
@@ -205,7 +205,9 @@ class Controller(BrokerPlanner):
         for topic, minimum in self._topics_whose_minimum_changes(plan):
             partitions.forget_eligible(topic, minimum)
         for topic in self._truncated_topics(plan):
-            partitions.begin_epochs(topic)
+            partitions.begin_epochs_of_cut(topic)
+        for topic, first in self._promoted_topics(plan):
+            partitions.begin_epochs(topic, first)
         partitions.finish()
         return outcomes, plan.build()
 
@@ -216,6 +218,14 @@ class Controller(BrokerPlanner):
             was = self.image.config(kind, name).get(MIRROR_STATE) if kind is ResourceType.TOPIC else None
             if was == TRUNCATING and settings.get(MIRROR_STATE) != TRUNCATING:
                 yield self.image.topics[name]
+
+    def _promoted_topics(self, plan: PlanBuilder) -> Iterable[tuple[Topic, int]]:
+        """The copies that become ordinary topics, each with a leader epoch above those of the source. A client that has followed the
+        source takes metadata with a lower epoch for outdated."""
+        for (kind, name), settings in plan.configs.items():
+            was_copy = kind is ResourceType.TOPIC and MIRROR_LINK in self.image.config(kind, name)
+            if was_copy and MIRROR_LINK not in settings and MIRROR_LEADER_EPOCH_START in settings:
+                yield self.image.topics[name], int(settings[MIRROR_LEADER_EPOCH_START])
 
     def _topics_whose_minimum_changes(self, plan: PlanBuilder) -> Iterable[tuple[Topic, int]]:
         """The topics whose min.insync.replicas changes, each with the resulting value; 1 if neither the topic nor all brokers

@@ -188,16 +188,24 @@ class PartitionPlanner:
                 epoch = state.partition_epoch + 1
                 self._put(topic.name, number, replace(state, eligible=(), last_known=last_known, partition_epoch=epoch))
 
-    def begin_epochs(self, topic: Topic) -> None:
+    def begin_epochs_of_cut(self, topic: Topic) -> None:
         """Begin a leader epoch in each partition, after its leader has cut its log. A replica that is not in sync may have the cut records
         still, so it is not eligible any more."""
         for number in range(len(topic.partitions)):
             state = self._state(topic.name, number)
-            epochs = {"leader_epoch": state.leader_epoch + 1, "partition_epoch": state.partition_epoch + 1}
-            after = replace(state, eligible=(), **epochs)
-            self._put(topic.name, number, after)
-            # A broker that stands alone gets its instructions from here
-            self.plan.instructions.append(ChangeReplica(topic.name, number, topic.topic_id, after))
+            self._begin_epoch(topic, number, replace(state, eligible=(), leader_epoch=state.leader_epoch + 1))
+
+    def begin_epochs(self, topic: Topic, first: int) -> None:
+        """Begin a leader epoch in each partition: `first`, or a later one."""
+        for number in range(len(topic.partitions)):
+            state = self._state(topic.name, number)
+            self._begin_epoch(topic, number, replace(state, leader_epoch=max(first, state.leader_epoch + 1)))
+
+    def _begin_epoch(self, topic: Topic, number: int, state: PartitionState) -> None:
+        after = replace(state, partition_epoch=state.partition_epoch + 1)
+        self._put(topic.name, number, after)
+        # A broker that stands alone gets its instructions from here
+        self.plan.instructions.append(ChangeReplica(topic.name, number, topic.topic_id, after))
 
     def finish(self) -> None:
         """Put the collected changes into the plan."""

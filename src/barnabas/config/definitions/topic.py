@@ -71,6 +71,8 @@ KEYS = (
               "How long a record stays uncompacted at least."),
     ConfigKey("min.insync.replicas", INT, 1, at_least(1), MEDIUM, CLUSTER_WIDE, HONOURED,
               "In-sync replicas that acks=all needs; with fewer, the write is refused."),
+    ConfigKey("mirror.leader.epoch.start", INT, 0, at_least(0), MEDIUM, CLUSTER_WIDE, HONOURED,
+              "Leader epochs begin here once the copy is promoted, above those of the source; promotion sets it.", hidden=True),
     ConfigKey("mirror.link", STRING, "", None, MEDIUM, CLUSTER_WIDE, HONOURED,
               "The link that copies the topic from another cluster. The topic is read-only until it is promoted. Only the link sets it.",
               hidden=True),

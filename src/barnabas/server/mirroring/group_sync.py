@@ -125,7 +125,7 @@ class GroupSync:
                 for item in topic.partitions
                 if not item.error_code and self._is_copy(self._link.local_name(topic.name))
             }
-        ends = await self._ends({each for offsets in found.values() for each in offsets})
+        ends = await self._ends(dict.fromkeys(each for offsets in found.values() for each in offsets))
         await asyncio.gather(*(self._follow(name, theirs, ends) for name, theirs in found.items() if theirs))
 
     async def _follow(self, group: str, theirs: Mapping[Partition, Committed], ends: Mapping[Partition, int]) -> None:

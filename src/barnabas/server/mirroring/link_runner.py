@@ -166,6 +166,7 @@ class LinkRunner:
             at = None if topic is None else topic.partitions.get(partition.index)
             if topic is None or at is None or id_text(topic.topic_id) != partition.log.config.mirror_source_topic_id:
                 continue
+            copy.source_leader_epoch = max(copy.source_leader_epoch, at.leader_epoch)
             lane = (crc32(partition.topic.encode()) + partition.index) % LANES
             found[lane, at.leader].append((copy, topic.topic_id, at.leader_epoch))
         return found

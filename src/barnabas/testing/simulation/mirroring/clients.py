@@ -10,7 +10,13 @@ from random import Random
 from barnabas.client import operations
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.plans import Call
-from barnabas.config.mirror_settings import MIRROR_PRODUCER_ID_END, MIRROR_PROMOTED_ENDS, MIRROR_STATE, OF_LINK
+from barnabas.config.mirror_settings import (
+    MIRROR_LEADER_EPOCH_START,
+    MIRROR_PRODUCER_ID_END,
+    MIRROR_PROMOTED_ENDS,
+    MIRROR_STATE,
+    OF_LINK,
+)
 from barnabas.errors import BarnabasError, ErrorCode
 from barnabas.mirror.status import PREFIX, PartitionStatus, decode_partition
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -93,7 +99,13 @@ async def promote(
         told((topic, index), status.end_offset)
     ids_end = max(each.producer_id_end for each in ready.values())
     ends = ",".join(f"{each.partition}:{each.end_offset}" for each in ready.values())
-    done: dict[str, str | None] = {**dict.fromkeys(OF_LINK), MIRROR_PRODUCER_ID_END: str(ids_end), MIRROR_PROMOTED_ENDS: ends}
+    epoch = max(each.source_leader_epoch for each in ready.values()) + 1
+    done: dict[str, str | None] = {
+        **dict.fromkeys(sorted(OF_LINK)),
+        MIRROR_PRODUCER_ID_END: str(ids_end),
+        MIRROR_LEADER_EPOCH_START: str(epoch),
+        MIRROR_PROMOTED_ENDS: ends,
+    }
     await alter(client, ResourceType.TOPIC, topic, done)
     found = None
     while found is None or any(each.topic == topic for each in found):
