@@ -1,7 +1,7 @@
 """Functions of Spark SQL that DuckDB has by another name, with other arguments, or not at all.
 
-They are rewritten here, and not when they are read, because a query may run on Spark as well. What needs no look at its arguments is a
-macro (`incremental/macros.sql`).
+They are rewritten here, and not when they are read, because a query may run on Spark as well. The others are macros
+(`incremental/macros.sql`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Options of tables that Flink and RisingWave need and a topic of this cluster does not: where Kafka is, and how it is read.
 
-A statement from there declares the same table here. `connector` marks it; what has no effect is named in a notice.
+A statement from there declares the same table here. `connector` marks it. A notice names the options without an effect.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def read_options(found: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]
 
 
 def notice_of(ignored: Sequence[str]) -> Notice:
-    """What is said about options without an effect."""
+    """The words about options without an effect."""
     return Notice(
         f"options without an effect: {', '.join(ignored)}", hint="the table is a topic of this cluster, read from its beginning"
     )
