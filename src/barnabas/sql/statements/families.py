@@ -34,6 +34,7 @@ from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.indexes import create_index, drop_index, rename_index
 from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.kept_tables import kept_table
+from barnabas.sql.statements.like_table import with_columns_alike
 from barnabas.sql.statements.lock_table import lock_table
 from barnabas.sql.statements.locking import locks_of, select_for_update
 from barnabas.sql.statements.merge import merge
@@ -104,7 +105,7 @@ def _create_table(session: Host, statement: Statement, given: Sequence[pa.DataTy
     refused = refused_emit(statement)
     if refused is not None:
         raise refused
-    tree = tree_of(statement)
+    tree = with_columns_alike(session, tree_of(statement))
     if tree.args.get("expression") is not None:
         return create_as(session, statement, tree, given)
     return create(session, statement, tree)
