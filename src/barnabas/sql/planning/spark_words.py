@@ -25,23 +25,35 @@ def read_spark_words(tree: Any, *, is_spark: bool) -> None:
         is_spark: whether functions of both dialects mean what they mean in Spark.
     """
     read_spark_calls(tree, is_spark=is_spark)
-    for node in list(tree.find_all(exp.Fetch)):
-        options = node.args.get("limit_options")
-        if options is not None and options.args.get("percent"):
-            raise not_supported("FETCH FIRST … PERCENT is not supported", hint="LIMIT 10% gives a share of the rows")
-    for group in list(tree.find_all(exp.Group)):
-        _read_group(group)
-    for select in list(tree.find_all(exp.Select)):
-        _read_order(select)
-        _read_all(select)
-        _read_laterals(select)
-        for item in list(select.expressions):
-            _read_item(item)
-    for table in list(tree.find_all(exp.Table)):
-        _read_source(table)
-    for lateral in list(tree.find_all(exp.Lateral)):
-        if not lateral.args.get("view"):
-            _read_lateral(lateral)
+    nodes = [each for each in tree.walk() if isinstance(each, (exp.Fetch, exp.Group, exp.Select, exp.Table, exp.Lateral))]
+    for node in nodes:
+        match node:
+            case exp.Fetch():
+                _check_fetch(node)
+            case exp.Group():
+                _read_group(node)
+            case exp.Select():
+                _read_select(node)
+    for node in nodes:  # behind the selects, which take their lateral views
+        match node:
+            case exp.Table():
+                _read_source(node)
+            case exp.Lateral() if not node.args.get("view"):
+                _read_lateral(node)
+
+
+def _check_fetch(fetch: Any) -> None:
+    options = fetch.args.get("limit_options")
+    if options is not None and options.args.get("percent"):
+        raise not_supported("FETCH FIRST … PERCENT is not supported", hint="LIMIT 10% gives a share of the rows")
+
+
+def _read_select(select: Any) -> None:
+    _read_order(select)
+    _read_all(select)
+    _read_laterals(select)
+    for item in list(select.expressions):
+        _read_item(item)
 
 
 def _read_group(group: Any) -> None:

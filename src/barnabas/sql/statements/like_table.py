@@ -61,7 +61,7 @@ def _columns(session: Host, like: Any) -> list[Any]:
 
 
 def _included(like: Any) -> set[str]:
-    """What a LIKE includes beside columns. Raises SqlError."""
+    """The kinds of things beside columns that a LIKE brings. Raises SqlError."""
     included: set[str] = set()
     for each in like.expressions:
         word = each.args["value"].name.upper()
