@@ -264,6 +264,7 @@ class LeaderPartition(OnlineReplica):
             return
         begins = state.leader_epoch > self.leader_epoch
         self.leader_epoch = state.leader_epoch
+        self.log.appender.begin_epoch(state.leader_epoch)  # so that a consumer that asks for an epoch in between gets its end
         if begins:
             self._send_fetchers_away()  # their fetches belong to the previous epoch
         if len(state.replicas) == 1:
@@ -287,7 +288,6 @@ class LeaderPartition(OnlineReplica):
 
     def _lead_others(self, state: LeaderAndIsr, cluster: Cluster, now_ms: int) -> None:
         log, before = self.log, self.followers
-        log.appender.begin_epoch(self.leader_epoch)
         hidden = self._hidden_bytes if before is None else before.shown(NEVER)
         self.followers = PartitionFollowers(
             self.leader_id,

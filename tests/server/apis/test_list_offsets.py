@@ -64,9 +64,12 @@ def test_what_may_be_committed_is_not_said_to_be_missing(written: LeaderPartitio
     assert listed(written, LATEST) == (ErrorCode.NONE, 2, EPOCH_LED)
 
 
-def test_the_epoch_that_an_only_replica_tells_is_one_that_its_log_knows(written: LeaderPartition) -> None:
+def test_an_only_replica_tells_the_end_of_every_epoch_before_its_own(written: LeaderPartition) -> None:
     written.lead(State(leader_epoch=EPOCH_LED, isr=(1,), replicas=(1,)), FakeCluster(), 0)
     _, end, epoch = listed(written, LATEST)
-    assert (end, epoch) == (2, EPOCH_WRITTEN_IN)
+    assert (end, epoch) == (2, EPOCH_LED)
     written.lead(State(leader_epoch=EPOCH_LED + 2, isr=(1,), replicas=(1,)), FakeCluster(), 0)
-    assert written.end_offset_for_epoch(epoch) == (EPOCH_WRITTEN_IN, 2)
+    assert written.end_offset_for_epoch(EPOCH_LED) == (EPOCH_WRITTEN_IN, 2)
+    # An epoch that no record here has, such as one of the source of a copy
+    assert written.end_offset_for_epoch(EPOCH_LED + 1) == (EPOCH_WRITTEN_IN, 2)
+    assert written.end_offset_for_epoch(EPOCH_LED + 3) == (-1, -1)

@@ -206,6 +206,27 @@ def promote_link_away(servers: str) -> None:
         delete_link(brokers, "link")
 
 
+def test_leader_epochs_of_a_promoted_topic_are_above_those_of_the_source(source: Broker, target: Broker) -> None:
+    theirs, ours = source.bootstrap_servers, target.bootstrap_servers
+    create(theirs, "orders")
+    write(theirs, "orders", ["a", "b"])
+    source.kill()
+    source.start()  # begins a leader epoch
+    create_link(ours, theirs)
+    wait_equal(theirs, ours, "orders")
+    before = leader_epoch(theirs, "orders")
+    assert before > leader_epoch(ours, "orders")
+    assert promote(ours, ["orders"])[0].source_leader_epoch == before
+    assert leader_epoch(ours, "orders") > before
+    with BlockingClient.to(ours) as client:  # a consumer that has read in the source's epoch asks for its end
+        assert client.end_of_epoch("orders", 0, before) == 2
+
+
+def leader_epoch(servers: str, topic: str) -> int:
+    with BlockingClient.to(servers) as client:
+        return client.topics_by_name([topic])[topic].partitions[0].leader_epoch
+
+
 def test_producers_get_no_ids_that_the_copy_has(source: Broker, target: Broker) -> None:
     theirs, ours = source.bootstrap_servers, target.bootstrap_servers
     create(theirs, "orders")
