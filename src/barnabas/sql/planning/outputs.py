@@ -44,15 +44,16 @@ def with_names(tree: Any) -> Any:
     return made
 
 
-def name_outputs(tree: exp.Expression, *, is_spark: bool) -> None:
-    """Give each output of each SELECT a name.
+def fold_outputs(tree: exp.Expression) -> None:
+    """Write the names that a statement gives outputs outside of quotes in lower case, as Postgres does."""
+    for alias in tree.find_all(exp.Alias):
+        name: Any = alias.args.get("alias")
+        if isinstance(name, exp.Identifier) and not name.args.get("quoted"):
+            name.set("this", name.name.lower())
 
-    Args:
-        is_spark: whether names that the statement gives keep their capitals outside of quotes.
-    """
-    if not is_spark:
-        for alias in tree.find_all(exp.Alias):
-            _fold(alias.args.get("alias"))
+
+def name_outputs(tree: exp.Expression) -> None:
+    """Give each output of each SELECT a name."""
     for values in list(tree.find_all(exp.Values)):
         _name_columns(values)
     for select in list(tree.find_all(exp.Select)):
@@ -68,11 +69,6 @@ def name_outputs(tree: exp.Expression, *, is_spark: bool) -> None:
                 _name(item, item.meta.get(WRITTEN) or ("unnest" if isinstance(item, exp.Unnest) else "col"))
             else:
                 _name(item, name_of(item))
-
-
-def _fold(name: Any) -> None:
-    if isinstance(name, exp.Identifier) and not name.args.get("quoted"):
-        name.set("this", name.name.lower())
 
 
 def is_expanded(item: Any) -> bool:

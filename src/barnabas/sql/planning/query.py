@@ -32,7 +32,7 @@ from barnabas.sql.planning.intervals import read_intervals
 from barnabas.sql.planning.literals import read_compared_arrays, read_literals
 from barnabas.sql.planning.names import AS_OF, parts_of, position_in, tables_of, take_as_of
 from barnabas.sql.planning.operators import keep_fractions, rename_functions, rewrite_operators
-from barnabas.sql.planning.outputs import name_outputs, with_names
+from barnabas.sql.planning.outputs import fold_outputs, name_outputs, with_names
 from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.planning.routine_calls import OWN
@@ -192,6 +192,8 @@ def _read(
     for table in tree.find_all(exp.Table):
         take_as_of(table)
     tree = with_names(tree)
+    if not is_spark:
+        fold_outputs(tree)
     read_spark_words(tree, is_spark=is_spark)
     read_literals(tree, is_spark=is_spark)
     read_intervals(tree)
@@ -222,7 +224,7 @@ def _types_of(field_of: Field) -> Callable[[exp.Column], pa.DataType | None]:
 def _translate(tree: Any, field_of: Field, *, is_spark: bool) -> None:
     """Write functions and operators as DuckDB has them, by the types of the columns."""
     read_compared_arrays(tree, lambda node: compared_with(node, _types_of(field_of)))
-    name_outputs(tree, is_spark=is_spark)
+    name_outputs(tree)
     read_document_aggregates(tree)
     read_documents(tree, field_of)
     read_values(tree, field_of, is_spark=is_spark)
