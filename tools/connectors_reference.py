@@ -11,6 +11,7 @@ GUIDES = {  # by the package of `connect/plugins/`, or the module of `dialects/`
     "file_stream": ("lines of a file", "connect.md", "connect"),
     "datagen": ("records that are made up", "connect.md", "connect"),
     "sql_sink": ("tables of databases", "databases.md#from-a-topic-into-a-table", "connect"),
+    "debezium_jdbc": ("tables of databases, by Debezium's keys", "databases.md#debeziums-sink", "connect"),
     "sql_source": ("tables and queries of databases", "databases.md#from-a-table-into-a-topic", "connect"),
     "postgres_capture": ("changes of PostgreSQL", "capture-postgresql.md", "connect"),
     "mysql_capture": ("changes of MariaDB and MySQL", "capture-mariadb.md", "connect"),
@@ -49,7 +50,9 @@ def _package(plugin: Plugin) -> str:
 
 
 def _short(plugin: Plugin) -> str:
-    return plugin.name.rpartition(".")[2]
+    """Its name on the page: the short one, unless this is that of another one too."""
+    own = plugin.name.rpartition(".")[2]
+    return own if own in plugin.aliases or not plugin.aliases else plugin.aliases[0]
 
 
 def _table(plugins: list[Plugin]) -> Iterator[str]:

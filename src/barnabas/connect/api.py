@@ -43,6 +43,7 @@ class Batch(Struct, frozen=True):
         forgets: whether this part of the source is gone, so that its offset is forgotten; the offset here says nothing then.
         rejected: what the source has found between these rows that is no record, such as a line that cannot be parsed: its bytes, and
             the reason. They become dead letters if errors are tolerated; otherwise the task fails.
+        name: of the schema of the values, as Kafka Connect's converters write it; None: it has none.
     """
 
     rows: Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch
@@ -53,6 +54,7 @@ class Batch(Struct, frozen=True):
     is_records: bool = False
     forgets: bool = False
     rejected: Sequence[tuple[bytes, str]] = ()
+    name: str | None = None
 
 
 class Connector:
@@ -61,12 +63,14 @@ class Connector:
     Attributes:
         config: the definitions of the config keys beyond those that all connectors have.
         families: how keys begin that it reads and `config` does not define, such as those with a name of the user in them.
+        idle: how keys begin that configs of others have and that do nothing here, with the reason.
         needs_spark: whether it works with a Spark session; then its tasks run in the driver of the active engine.
         spark: a session of the task's own, if it needs one; set before `read` or `open` is called.
     """
 
     config: ClassVar[ConfigDef] = ConfigDef()
     families: ClassVar[tuple[str, ...]] = ()
+    idle: ClassVar[Mapping[str, str]] = {}
     needs_spark: ClassVar[bool] = False
     spark: SparkSession
 
@@ -129,6 +133,7 @@ class Sink(Connector):
 
     def write(self, records: pa.Table, identity: Identity) -> None:
         """Write a batch: all of it, or raise. A batch that may have been written in part comes again with the same identity.
+        Its records were read from one topic.
 
         A batch has no rows if all of its records became dead letters.
         """

@@ -83,6 +83,9 @@ BUILT_IN = (
         "barnabas.connect.plugins.sql_sink", "io.aiven.connect.jdbc.JdbcSinkConnector",
     ),
     built_in(
+        Kind.SINK, "io.debezium.connector.jdbc.JdbcSinkConnector", "plugins.dialects.debezium_jdbc", "DebeziumJdbcSink",
+    )._replace(aliases=("DebeziumJdbcSink",)),  # the short name is that of Confluent's
+    built_in(
         Kind.SOURCE, "io.confluent.connect.jdbc.JdbcSourceConnector", "plugins.sql_source.source", "SqlSource", "SqlSource",
         "barnabas.connect.plugins.sql_source", "io.aiven.connect.jdbc.JdbcSourceConnector",
     ),

@@ -79,6 +79,11 @@ class RegisteredFormat:
         self._header = KEY_HEADER if is_key else VALUE_HEADER
         self._programs: dict[int, Program | Tree | None] = {}
 
+    @property
+    def schema(self) -> RegisteredSchema:
+        """The schema of the values."""
+        return self._reader.schema
+
     def decode(self, payloads: Array, headers: Array | None, wanted: Sequence[str]) -> Decoded:
         fields = [self._by_name[name] for name in wanted]
         if not fields:

@@ -12,14 +12,17 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
-from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.connect.converters import json_columns
+from barnabas.connect.converters.avro_schema import record_text
 from barnabas.connect.converters.json_converter import JsonConverter
+from barnabas.connect.converters.json_schema import LOGICAL, name_of
+from barnabas.connect.converters.registered_json import json_schema_text
 from barnabas.connect.converters.registry import converter
 from barnabas.connect.errors import ConnectError
 from barnabas.testing import Broker
@@ -203,6 +206,138 @@ def test_confluents_client_reads_what_the_avro_converter_wrote_and_back(registry
 def test_values_without_fields_have_avro_schemas_too(registry: str) -> None:
     its = made("io.confluent.connect.avro.AvroConverter", **{"schema.registry.url": registry})
     assert its.decode(its.encode(pa.array(["a", "b"]), "texts")).column.to_pylist() == ["a", "b"]
+
+
+def noted(name: str, kind: Any, connect_name: str, version: str = "1") -> pa.Field[Any]:
+    return pa.field(name, kind, metadata={"connect.name": connect_name, "connect.version": version})
+
+
+ROW = pa.struct([pa.field("id", pa.int32(), nullable=False), noted("day", pa.int32(), "io.debezium.time.Date")])
+NOON = datetime.datetime(2020, 1, 2, 12, 0, 0, 5000, datetime.UTC)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (pa.int8(), 5, {"type": "int", "connect.type": "int8"}), (pa.int16(), 5, {"type": "int", "connect.type": "int16"}),
+        (pa.uint32(), 5, "long"), (pa.null(), None, "string"), (pa.large_string(), "x", "string"), (pa.binary(), b"x", "bytes"),
+        (
+            pa.date32(), datetime.date(2020, 1, 2),
+            {"type": "int", "connect.version": 1, "connect.name": f"{LOGICAL}Date", "logicalType": "date"},
+        ),
+        (
+            pa.time32("ms"), datetime.time(12, 0, 0, 5000),
+            {"type": "int", "connect.version": 1, "connect.name": f"{LOGICAL}Time", "logicalType": "time-millis"},
+        ),
+        (
+            pa.timestamp("ms", "UTC"), NOON,
+            {"type": "long", "connect.version": 1, "connect.name": f"{LOGICAL}Timestamp", "logicalType": "timestamp-millis"},
+        ),
+        (
+            pa.decimal128(10, 2), Decimal("1.25"),
+            {
+                "type": "bytes", "scale": 2, "precision": 10, "connect.version": 1, "connect.parameters": {"scale": "2"},
+                "connect.name": f"{LOGICAL}Decimal", "logicalType": "decimal",
+            },
+        ),
+        (pa.list_(pa.int64()), [1, None], {"type": "array", "items": ["null", "long"]}),
+        (pa.map_(pa.string(), pa.int64()), [("a", 1)], {"type": "map", "values": ["null", "long"]}),
+    ],
+)  # fmt: skip
+def test_types_of_connect_in_avro(registry: str, kind: Any, value: Any, expected: Any) -> None:
+    """Also those with microseconds, of which Kafka Connect has milliseconds."""
+    finer = {pa.time32("ms"): pa.time64("us"), pa.timestamp("ms", "UTC"): pa.timestamp("us", "UTC")}
+    its = made("io.confluent.connect.avro.AvroConverter", **{"schema.registry.url": registry})
+    for each in {kind, finer.get(kind, kind)}:
+        [field] = json.loads(record_text(pa.struct([("v", each)]), None, None))["fields"]
+        assert field == {"name": "v", "type": ["null", expected], "default": None}
+        column: Any = pa.array([{"v": value}, {"v": None}], pa.struct([("v", each)]))
+        assert its.decode(its.encode(column, f"kind-{kind}")).column.to_pylist() == [{"v": value}, {"v": None}]
+
+
+DATED = {
+    "id": 1, "day": datetime.date(2020, 1, 2), "noon": datetime.time(12, 0, 0, 5000), "at": NOON,
+    "inner": {"day": datetime.date(1970, 1, 2)}, "all": [NOON, None], "map": [("a", datetime.date(1970, 1, 3))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", ["ms", "us"])
+def test_dates_and_times_in_json_schema(registry: str, unit: Any) -> None:
+    stamp = pa.timestamp(unit, "UTC")
+    kind = pa.struct(
+        [
+            ("id", pa.int64()), ("day", pa.date32()), ("noon", pa.time32("ms") if unit == "ms" else pa.time64("us")), ("at", stamp),
+            ("inner", pa.struct([("day", pa.date32())])), ("all", pa.list_(stamp)), ("map", pa.map_(pa.string(), pa.date32())),
+        ]
+    )  # fmt: skip
+    its = made("io.confluent.connect.json.JsonSchemaConverter", **{"schema.registry.url": registry})
+    column: Any = pa.array([DATED, {"id": 2}, None], kind)
+    found = its.decode(its.encode(column, f"dated-{unit}"))
+    assert not found.bad
+    assert found.column.to_pylist() == column.to_pylist()
+    at = json.loads(json_schema_text(kind, "x"))["properties"]["at"]
+    assert at == {"type": ["null", "integer"], "title": f"{LOGICAL}Timestamp", "connect.version": 1, "connect.type": "int64"}
+
+
+def test_timestamps_in_protobuf(registry: str) -> None:
+    its = made("io.confluent.connect.protobuf.ProtobufConverter", **{"schema.registry.url": registry})
+    for unit in ("ms", "us"):
+        column: Any = pa.array([{"at": NOON}], pa.struct([("at", pa.timestamp(unit, "UTC"))]))
+        assert its.decode(its.encode(column, "timed")).column.to_pylist() == [{"at": NOON}]
+
+
+def test_times_of_day_fit_to_a_schema_with_microseconds(registry: str) -> None:
+    text = '{"type":"record","name":"R","fields":[{"name":"t","type":{"type":"long","logicalType":"time-micros"}}]}'
+    with SchemaRegistryClient({"url": registry}) as client:
+        client.register_schema("micros-value", Schema(text, "AVRO"))
+    its = made("io.confluent.connect.avro.AvroConverter", **{"schema.registry.url": registry, "use.latest.version": "true"})
+    time = datetime.time(1, 2, 3, 456)
+    column: Any = pa.array([{"t": time}], pa.struct([("t", pa.time64("us"))]))
+    assert its.decode(its.encode(column, "micros")).column.to_pylist() == [{"t": time}]
+
+
+def test_names_of_types_outlast_avro(registry: str) -> None:
+    its = made("io.confluent.connect.avro.AvroConverter", **{"schema.registry.url": registry})
+    kind = pa.struct([noted("before", ROW, "s.t.Value"), noted("after", ROW, "s.t.Value"), pa.field("rows", pa.list_(ROW))])
+    row = {"id": 1, "day": 2}
+    column: Any = pa.array([{"before": None, "after": row, "rows": [row]}, None], kind)
+    text = json.loads(record_text(kind, "s.t.Envelope", 1))
+    assert [text[part] for part in ("namespace", "name", "connect.name", "connect.version")] == [
+        "s.t",
+        "Envelope",
+        "s.t.Envelope",
+        1,
+    ]
+    before, after, _ = (each["type"][1] for each in text["fields"])
+    assert (before["name"], before["connect.name"], after) == ("Value", "s.t.Value", "s.t.Value")
+    assert before["fields"][1]["type"][1] == {"type": "int", "connect.version": 1, "connect.name": "io.debezium.time.Date"}
+    found: Any = its.decode(its.encode(column, "named", {b"connect.name": b"s.t.Envelope"})).column
+    assert found.to_pylist() == column.to_pylist()
+    assert name_of(found.type.field("after").metadata) == "s.t.Value"
+    for rows in (found.type.field("after").type, found.type.field("before").type, found.type.field("rows").type.value_type):
+        assert [name_of(each.metadata) for each in rows] == [None, "io.debezium.time.Date"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        (pa.struct([("a-b", pa.int64())]), "Avro has no field with the name 'a-b'"),
+        (pa.struct([("m", pa.map_(pa.int64(), pa.int64()))]), "the map m has keys of the type int64"),
+        (pa.struct([("d", pa.duration("s"))]), r"the field d has the type duration\[s\]"),
+        (
+            pa.struct([noted("a", pa.struct([("x", pa.int64())]), "S"), noted("b", pa.struct([("y", pa.int64())]), "S")]),
+            "two structs have the name S and other fields",
+        ),
+    ],
+)
+def test_what_avro_lacks_is_an_error(kind: Any, error: str) -> None:
+    with pytest.raises(ConnectError, match=error):
+        record_text(kind, None, None)
+
+
+def test_names_that_avro_lacks_are_changed() -> None:
+    text = json.loads(record_text(pa.struct([("v", pa.int64())]), "my-db.2t", None))
+    assert [text[part] for part in ("namespace", "name", "connect.name")] == ["my_db", "_2t", "my-db.2t"]
 
 
 @given(st.lists(st.none() | st.text(max_size=20), min_size=json_columns.FEW_ROWS, max_size=60), st.integers(0, 30))

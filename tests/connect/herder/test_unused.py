@@ -23,6 +23,18 @@ SOURCE = {"connector.class": "FileStreamSource", "topic": "t", "file": "/f"}
 CAST = {"transforms": "a", "transforms.a.type": "org.apache.kafka.connect.transforms.Cast$Value", "transforms.a.spec": "x:int32"}
 
 
+def test_a_key_that_a_capture_does_not_need_is_named_with_the_reason() -> None:
+    config = {
+        "connector.class": "io.debezium.connector.mysql.MySqlConnector", "schema.history.internal.kafka.topic": "t",
+        "include.schema.changes": "true", "nix": "1",
+    }  # fmt: skip
+    assert unused_keys(config, {}, Resolver({})) == {
+        "schema.history.internal.kafka.topic": "the binary log has the names and types of each change",
+        "include.schema.changes": "there are no records of changes of schemas",
+        "nix": "io.debezium.connector.mariadb.MariaDbConnector has no such key",
+    }
+
+
 @pytest.mark.parametrize(
     ("config", "expected"),
     [

@@ -233,7 +233,10 @@ def test_a_table_that_is_missing_ends_the_task_with_the_way_out(tasks: Tasks) ->
         ({"iceberg.tables.upsert-mode-enabled": "true"}, "needs iceberg.tables.default-id-columns"),
         ({f"iceberg.table.{NAME}.route-regex": "("}, "no regular expression"),
         ({"iceberg.catalog.type": ""}, "iceberg.catalog.type is needed"),
-        ({"iceberg.catalog.type": "nessie"}, "Invalid value nessie for configuration iceberg.catalog.type: one of rest, sql"),
+        (
+            {"iceberg.catalog.type": "nessie"},
+            "Invalid value nessie for configuration iceberg.catalog.type: one of rest.*Nessie speaks",
+        ),
         ({"iceberg.tables.default-partition-by": "bucket(id)"}, "bucket and truncate have a number"),
         ({"iceberg.tables.default-partition-by": "week(at)"}, "year"),
     ],

@@ -17,7 +17,17 @@ import barnabas
 from barnabas.connect.api import Batch
 from barnabas.connect.converters.json_schema import NAME
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.plugins.debezium.envelope import CREATE, DELETE, TOMBSTONE, TRUNCATE, UPDATE, enveloped, struct_of
+from barnabas.connect.plugins.debezium.envelope import (
+    CREATE,
+    DELETE,
+    SNAPSHOT,
+    TOMBSTONE,
+    TRUNCATE,
+    UPDATE,
+    Names,
+    enveloped,
+    struct_of,
+)
 from barnabas.connect.plugins.postgres_capture.events import UNKNOWN
 from barnabas.connect.plugins.postgres_capture.pgoutput import Begin, Relation, relation_of, truncated_of, unreadable
 from barnabas.connect.plugins.postgres_capture.settings import Settings
@@ -171,22 +181,23 @@ def _deleted(old: Row, settings: Settings, at: Event) -> list[Event]:
 
 def records_of(shape: Shape, events: Sequence[Event], settings: Settings, now_us: int) -> pa.Table:
     """The records of a table's events. Raises ConnectError for values without a form."""
-    made = _flat(shape, events) if settings.is_flat else _enveloped(shape, events, settings, now_us)
+    names, key = Names(shape.topic, "io.debezium.connector.postgresql.Source"), None
+    value = _flat(shape, events) if settings.is_flat else _enveloped(shape, events, settings, now_us, names)
     if shape.key:
         rows = [None if each.op == TRUNCATE else each.old if each.new is None else each.new for each in events]
-        made["key"] = columns(shape, shape.key, rows)
-    return pa.table(made)
+        key = columns(shape, shape.key, rows)
+    return names.records(value, key, is_flat=settings.is_flat)
 
 
-def _flat(shape: Shape, events: Sequence[Event]) -> dict[str, Any]:
-    return {"value": columns(shape, shape.shown, [each.new for each in events])}
+def _flat(shape: Shape, events: Sequence[Event]) -> Any:
+    return columns(shape, shape.shown, [each.new for each in events])
 
 
-def _enveloped(shape: Shape, events: Sequence[Event], settings: Settings, now_us: int) -> dict[str, Any]:
+def _enveloped(shape: Shape, events: Sequence[Event], settings: Settings, now_us: int, names: Names) -> Any:
     before = columns(shape, shape.shown, [None if each.op == TOMBSTONE else each.old for each in events])
     after = columns(shape, shape.shown, [each.new for each in events])
     ops, is_tombstone = pa.array([each.op for each in events], pa.string()), [each.op == TOMBSTONE for each in events]
-    return {"value": enveloped(ops, is_tombstone, before, after, _source(shape, events, settings), now_us)}
+    return enveloped(ops, is_tombstone, before, after, _source(shape, events, settings), now_us, names)
 
 
 def _source(shape: Shape, events: Sequence[Event], settings: Settings) -> Any:
@@ -211,7 +222,7 @@ def _source(shape: Shape, events: Sequence[Event], settings: Settings) -> Any:
         "lsn": (pa.array([each.lsn for each in events], pa.int64()), True),
         **{name: (pa.nulls(count).cast(kind), True) for name, kind in UNKNOWN},
     }
-    return struct_of(columns)
+    return struct_of(columns, names={"snapshot": SNAPSHOT})
 
 
 def columns(shape: Shape, places: Sequence[int], rows: Sequence[Row | None]) -> Any:
@@ -330,6 +341,8 @@ class SlotBatches:
         found: dict[str, Any] = {"lsn": self.done_lsn}
         if self._open is not None and self._seq:
             found |= {"commit": self._open.commit_lsn, "seq": max(self._seq, self._delivered[1])}
+        elif self._delivered[1]:
+            found |= {"commit": self._delivered[0], "seq": self._delivered[1]}
         self._since = {name: lsn for name, lsn in self._since.items() if lsn > self.done_lsn}
         return found | ({"tables": self._since} if self._since else {})
 

@@ -47,6 +47,12 @@ class PostgresCapture(Capture):
         }  # fmt: skip
         return self.tasks.job("io.debezium.connector.postgresql.PostgresConnector", "source", given, JSON)
 
+    def drop(self) -> None:
+        """Remove what the capture and its test have made."""
+        self.server.query(f"DROP SCHEMA {self.name} CASCADE")
+        self.server.query(f"DROP PUBLICATION IF EXISTS {self.name}")
+        self.server.query(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = '{self.name}'")
+
     def until_streaming(self, task: Any) -> None:
         """Wait until the snapshot is behind."""
         statement = (
@@ -61,9 +67,7 @@ def capture(tasks: Tasks, postgres: PostgresServer) -> Iterator[PostgresCapture]
     made = PostgresCapture(tasks, postgres)
     yield made
     tasks.close()
-    postgres.query(f"DROP SCHEMA {made.name} CASCADE")
-    postgres.query(f"DROP PUBLICATION IF EXISTS {made.name}")
-    postgres.query(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = '{made.name}'")
+    made.drop()
 
 
 def test_rows_come_first_and_then_the_changes(capture: PostgresCapture) -> None:

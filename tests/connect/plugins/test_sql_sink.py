@@ -251,6 +251,23 @@ def test_two_of_one_task_write_each_record_once(sinking: Sinking) -> None:
     assert sinking.rows("id") == [(each,) for each in range(5)]
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_records_that_go_to_another_table_are_known_by_their_own_topic(sinking: Sinking) -> None:
+    sink, topic = SqlSink(), sinking.tasks.topic
+    sink.open(parsed(sinking.job(auto_create="true", table_name_format="${topic}")))
+    numbers = pa.array([0, 1], pa.int64())
+    rows = pa.table(
+        {
+            "value": pa.StructArray.from_arrays([numbers], names=["id"]), "topic": pa.repeat(sinking.table, 2),
+            "original_topic": pa.repeat(topic, 2), "partition": pa.repeat(0, 2), "offset": numbers, "key": pa.nulls(2),
+        }
+    )  # fmt: skip
+    for _ in range(2):
+        sink.write(rows, Identity("x", {(topic, 0): (0, 2)}))
+    sink.close()
+    assert sinking.rows("id") == [(0,), (1,)]
+
+
 @pytest.mark.parametrize("database", ["postgres", "sqlite"], indirect=True)
 def test_two_tasks_that_run_at_once_write_each_record_once(sinking: Sinking) -> None:
     job = sinking.job(auto_create="true", max_retries="1000", retry_backoff_ms="20")
@@ -290,6 +307,19 @@ def test_offsets_in_the_target_can_be_altered(sinking: Sinking) -> None:
     sink = SqlSink()
     assert sink.open(config) == {}
     sink.close()
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Zurich"])
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+def test_columns_with_a_zone_get_the_moment_whatever_the_zone_of_the_server(sinking: Sinking, zone: str) -> None:
+    sinking.run_statement("ALTER ROLE postgres SET TimeZone = 'Asia/Tokyo'")
+    try:
+        sinking.run_statement("CREATE TABLE {t} (id INT, moment TIMESTAMPTZ)")
+        sinking.put({"id": 1, "moment": 1577836800000000})
+        sinking.drain(sinking.job(timestamp_fields_list="moment", db_timezone=zone), 1)
+        assert sinking.rows("extract(epoch from moment)::int") == [(1577836800,)]
+    finally:
+        sinking.run_statement("ALTER ROLE postgres RESET TimeZone")
 
 
 def test_numbers_become_timestamps(sinking: Sinking) -> None:

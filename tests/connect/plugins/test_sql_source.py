@@ -59,6 +59,19 @@ def test_rows_with_greater_numbers_are_read(reading: Reading) -> None:
     assert reading.take(job, 4)[3:] == [{"id": 6, "v": "d"}]
 
 
+def test_the_schema_has_the_name_of_the_table_and_says_what_is_never_null(reading: Reading) -> None:
+    reading.run("CREATE TABLE {t} (id INTEGER PRIMARY KEY, v VARCHAR(10) NOT NULL, w VARCHAR(10))")
+    reading.run("INSERT INTO {t} VALUES (1, 'a', 'b')")
+    job = reading.job(mode="incrementing", incrementing_column_name="id")
+    job = with_config(job, {"value.converter": JSON["value.converter"], "value.converter.schemas.enable": "true"})
+    [record] = reading.take(job, 1)
+    schema = record["schema"]
+    assert (schema["name"], schema.get("version"), schema["optional"]) == (reading.table, None, False)
+    optional = {each["field"]: each["optional"] for each in schema["fields"]}
+    assert (optional["v"], optional["w"]) == (False, True)
+    assert record["payload"] == {"id": 1, "v": "a", "w": "b"}
+
+
 def test_changed_rows_are_read_by_their_time(reading: Reading) -> None:
     reading.run("CREATE TABLE {t} (id INTEGER PRIMARY KEY, moment TIMESTAMP)")
     reading.run("INSERT INTO {t} VALUES (1, '2020-01-01 00:00:00'), (2, '2020-01-01 00:00:00'), (3, '2020-01-01 00:00:00')")

@@ -54,6 +54,19 @@ def test_the_row_alone(config: dict[str, str], rows: list[Any]) -> None:
     assert values(applied(UNWRAP, config, events(CHANGES))) == rows
 
 
+def test_fields_keep_what_is_known_about_them() -> None:
+    day = pa.field("day", pa.int32(), metadata={"connect.name": "io.debezium.time.Date"})
+    row = pa.StructArray.from_arrays(
+        [pa.array([1], pa.int32()), pa.array([1], pa.int32())], fields=[pa.field("id", pa.int32(), False), day]
+    )
+    rows = [pa.field(name, row.type, metadata={"connect.name": "t.Value"}) for name in ("before", "after")]
+    event_of = pa.StructArray.from_arrays([row, row, pa.array(["u"])], fields=[*rows, pa.field("op", pa.string())])
+    value = applied(UNWRAP, {}, pa.table({"value": event_of, "topic": ["t"]})).schema.field("value")
+    found: Any = value.type
+    assert value.metadata == {b"connect.name": b"t.Value"}
+    assert [(each.name, each.nullable, each.metadata) for each in found] == [("id", False, None), ("day", True, day.metadata)]
+
+
 def test_fields_and_headers_of_the_event_go_along() -> None:
     config = {"add.fields": "op,source.lsn,table,op:kind", "add.headers": "ts_ms", "route.by.field": "name"}
     found = applied(UNWRAP, config, events(CHANGES[:1]))

@@ -1,29 +1,35 @@
 """Send the same changes through Debezium and through our capture, and compare all records: `python -m tests.differential.capture`.
 
 The first part is a fixed list of changes; what Debezium makes of it goes to `golden.json`. The second part is the random workload of
-`tests/torture/databases`: the tables that the topics make must also be those of the database.
+`tests/torture/databases`: the tables that the topics make must also be those of the database. The third part reads the tables of the first
+one by incremental snapshots.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import chain
 
 from tools.kafka import DEBEZIUM_FOR_MARIADB
 
 from tests.connect.plugins.servers import MariadbServer, PostgresServer
 from tests.differential.capture import golden, mariadb, postgres
-from tests.differential.capture.captures import Topics, await_event, debezium, ours
+from tests.differential.capture.captures import Event, Topics, await_event, debezium, ours
 from tests.differential.capture.comparison import differences
 from tests.torture.databases import mariadb_workload, workload
 from tests.torture.databases.folding import folded
 from tests.torture.databases.rounds import rows_of
 
 TRANSACTIONS = 500
+NAMES = ("theirs", "mine")  # of tables of signals
+TABLES_OF_SIGNALS = [f"CREATE TABLE {each} (id varchar(42) PRIMARY KEY, type varchar(32), data varchar(2048))" for each in NAMES]
+Compared = Callable[[Sequence[Event], Sequence[Event]], Iterator[str]]
 
 
 @contextmanager
@@ -48,6 +54,60 @@ def fixed() -> Iterator[str]:
             golden.write(theirs)
             for table in postgres.TABLES:
                 yield from (f"{table} {each}" for each in differences(theirs[table], mine[table]))
+
+
+def incremental() -> Iterator[str]:
+    """The differences of incremental snapshots. Each capture has a table of signals of its own."""
+    with closing(PostgresServer()) as server:
+        golden.run(server, *postgres.SCHEMA, *TABLES_OF_SIGNALS)
+        theirs, mine = (
+            postgres.config(server.port, name, r"public\.(kinds|keyed|done)") | _signals("public", name) for name in NAMES
+        )  # fmt: skip
+        with debezium(theirs) as left, ours(mine) as right:
+            run = partial(golden.run, server)
+            yield from _read_again((left, right), "public", run, postgres.CHANGES, differences)
+
+
+def incremental_of_mariadb() -> Iterator[str]:
+    """The same for MariaDB."""
+    with closing(MariadbServer()) as server:
+        mariadb.run(server, *mariadb.SCHEMA, "INSERT INTO done VALUES (0)", *TABLES_OF_SIGNALS)
+        theirs, mine = (
+            mariadb.config(server.port, number, r"shop\.(kinds|keyed|done)") | _signals("shop", name)
+            for number, name in zip((5400, 5500), NAMES, strict=True)
+        )
+        with debezium(theirs, DEBEZIUM_FOR_MARIADB) as left, ours(mine) as right:
+            run = partial(mariadb.run, server)
+            yield from _read_again((left, right), "shop", run, mariadb.CHANGES, mariadb.differences)
+
+
+def _signals(schema: str, table: str) -> dict[str, str]:
+    """More of a config, for incremental snapshots in small parts."""
+    return {"signal.data.collection": f"{schema}.{table}", "incremental.snapshot.chunk.size": "3"}
+
+
+def _read_again(
+    captures: Sequence[Topics], schema: str, run: Callable[..., object], changes: Sequence[str], compared: Compared
+) -> Iterator[str]:
+    """The differences of tables that are read after changes."""
+    done = f"{schema}.done"
+    tables = [f"{schema}.kinds", f"{schema}.keyed", done]
+    for each in captures:
+        await_event(each, done, 1)
+    run(*changes, "INSERT INTO done VALUES (1)")
+    wanted = json.dumps({"type": "incremental", "data-collections": tables})
+    run(*(f"INSERT INTO {name} VALUES ('1', 'execute-snapshot', '{wanted}')" for name in NAMES))
+    for each in captures:
+        await_event(each, done, 4)
+    for table in tables:
+        theirs, mine = (list(filter(_is_incremental, each.events(table))) for each in captures)
+        if not theirs:
+            yield f"{table}: Debezium has read no rows"
+        yield from (f"{table} {each}" for each in compared(theirs, mine))
+
+
+def _is_incremental(event: Event) -> bool:
+    return event[1] is not None and event[1]["payload"]["source"]["snapshot"] == "incremental"
 
 
 def random(seed: int, transactions: int) -> Iterator[str]:
@@ -128,7 +188,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     first, second = (fixed, random) if options.database == "postgres" else (fixed_of_mariadb, random_of_mariadb)
     count = 0
-    for each in chain(first(), second(options.seed, options.transactions)):
+    third = incremental() if options.database == "postgres" else incremental_of_mariadb()
+    for each in chain(first(), second(options.seed, options.transactions), third):
         print(each[:300], flush=True)
         count += 1
     print(f"capture: {count} differences to Debezium that are not known")

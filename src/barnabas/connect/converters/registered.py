@@ -6,15 +6,24 @@ Values are read with the schema whose id they have. They are written with a sche
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from barnabas.connect.converters.avro_schema import DEFAULT, named, plain_text, record_text
 from barnabas.connect.converters.interface import Converted, Metadata
 from barnabas.connect.converters.json_schema import name_of, version_of
+from barnabas.connect.converters.logical_numbers import (
+    avro_numbers,
+    cast_by,
+    finer_times,
+    from_json_numbers,
+    json_numbers,
+    with_finer_times,
+)
+from barnabas.connect.converters.registered_json import json_schema_text, with_times
 from barnabas.connect.converters.unions import scattered
 from barnabas.connect.errors import ConnectError, RetriableError
 from barnabas.schemas.arrow.columns import RegistryAddress
@@ -23,19 +32,20 @@ from barnabas.schemas.registered import RegisteredSchema, RegisteredSchemas
 from barnabas.schemas.registry_client import RegistryError, RegistryUnreachable
 from barnabas.tables.errors import TableError
 from barnabas.tables.registered_format import OTHER, RegisteredFormat, newest, registered_format, schema_ids
-from barnabas.tables.schema_texts import SCHEMA_TYPES, avro_field, schema_text
+from barnabas.tables.schema_texts import SCHEMA_TYPES, schema_text
 
 if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array
 
 URL = "schema.registry.url"
 OURS = ("auto.register.schemas", "use.latest.version", "enhanced.avro.schema.support", "connect.meta.data")
-RECORD = "ConnectDefault"  # Confluent's name of a record without one
 MAGIC = "Unknown magic byte!"
-_KEPT = 256  # formats for writing
+_KEPT = 256  # formats for writing, and schemas for reading
 
 
 class _Registered:
+    """What these converters have in common."""
+
     format: ClassVar[str]
 
     def __init__(self, config: Mapping[str, str], *, is_key: bool) -> None:
@@ -47,6 +57,7 @@ class _Registered:
         self._is_key = is_key
         self._registers = config.get("auto.register.schemas", "true").strip().lower() == "true"
         self._latest = config.get("use.latest.version", "false").strip().lower() == "true"
+        self._reading: dict[str, Sequence[Any]] = {}
         self._writing: dict[tuple[str, pa.DataType, str | None, int | None], RegisteredFormat] = {}
 
     def decode(self, payloads: Array) -> Converted:
@@ -72,13 +83,41 @@ class _Registered:
         bad = {row: str(reason) for row, reason in enumerate(reasons) if reason is not None}
         if not form.is_struct:
             return decoded.columns[0], bad
-        return pa.StructArray.from_arrays(decoded.columns, fields=list(form.fields)), bad
+        fields = list(self._fields(form))
+        columns: list[Any] = [
+            cast_by(each, field.type, self.read).cast(field.type) for each, field in zip(decoded.columns, fields, strict=True)
+        ]
+        return pa.StructArray.from_arrays(columns, fields=fields), bad
+
+    def written(self, kind: Any, target: Any) -> Sequence[Any]:
+        """The types through which values become those that the format takes."""
+        return ()
+
+    def read(self, kind: Any, target: Any) -> Sequence[Any]:
+        """The way back, for types that the schema tells."""
+        return ()
+
+    def known(self, text: str, fields: Sequence[Any]) -> Sequence[Any]:
+        """The fields of a record with what its schema says about them beside the types of values."""
+        return fields
+
+    def _fields(self, form: RegisteredFormat) -> Sequence[Any]:
+        text = form.schema.text
+        if text not in self._reading:
+            if len(self._reading) >= _KEPT:
+                self._reading.clear()
+            try:
+                self._reading[text] = self.known(text, form.fields)
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # values can be read without it
+                self._reading[text] = form.fields
+        return self._reading[text]
 
     def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         if pa.types.is_null(column.type):
             return column.cast(pa.binary())
         form = self._form(topic, column.type, name_of(metadata), version_of(metadata))
-        values: Any = column
+        target = pa.struct(list(form.fields)) if form.is_struct else form.fields[0].type
+        values: Any = cast_by(column, target, self.written)
         try:
             names = [each.name for each in form.fields]
             if form.is_struct:
@@ -122,7 +161,7 @@ class _Registered:
 
     def _text(self, kind: Any, name: str | None, version: int | None) -> str:
         if pa.types.is_struct(kind):
-            return self.record(kind, name or RECORD, version)
+            return self.record(kind, name or DEFAULT, version)
         return self.plain(pa.field("value", kind, nullable=False))
 
     def record(self, kind: Any, name: str, version: int | None) -> str:
@@ -140,21 +179,17 @@ class AvroConverter(_Registered):
 
     format = "avro"
 
+    def written(self, kind: Any, target: Any) -> Sequence[Any]:
+        return avro_numbers(kind, target)
+
     def record(self, kind: Any, name: str, version: int | None) -> str:
-        found = json.loads(super().record(kind, name, version))
-        space = name.rpartition(".")[0]
-        named = {"connect.name": name} if name != RECORD else {}
-        return json.dumps(
-            {
-                **found,
-                **({"namespace": space} if space else {}),
-                **({"connect.version": version} if version is not None else {}),
-                **named,
-            }
-        )
+        return record_text(kind, name, version)
 
     def plain(self, field: Any) -> str:
-        return json.dumps(avro_field(field, RECORD)["type"])
+        return plain_text(field.type)
+
+    def known(self, text: str, fields: Sequence[Any]) -> Sequence[Any]:
+        return named(text, fields)
 
 
 class JsonSchemaConverter(_Registered):
@@ -162,8 +197,27 @@ class JsonSchemaConverter(_Registered):
 
     format = "json_schema"
 
+    def written(self, kind: Any, target: Any) -> Sequence[Any]:
+        return json_numbers(kind, target)
+
+    def read(self, kind: Any, target: Any) -> Sequence[Any]:
+        return from_json_numbers(kind, target)
+
+    def record(self, kind: Any, name: str, version: int | None) -> str:
+        del version
+        return json_schema_text(kind, name.rpartition(".")[2])
+
+    def known(self, text: str, fields: Sequence[Any]) -> Sequence[Any]:
+        return with_times(text, fields)
+
 
 class ProtobufConverter(_Registered):
     """`io.confluent.connect.protobuf.ProtobufConverter`."""
 
     format = "protobuf"
+
+    def written(self, kind: Any, target: Any) -> Sequence[Any]:
+        return finer_times(kind, target)
+
+    def record(self, kind: Any, name: str, version: int | None) -> str:
+        return super().record(with_finer_times(kind), name, version)

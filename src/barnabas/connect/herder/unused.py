@@ -48,7 +48,9 @@ def unused_keys(config: Config, worker: Mapping[str, str], resolver: Resolver) -
         elif key.startswith(ADMIN):
             reasons[key] = "topics are created with the client of the task"
         elif not key.startswith(families) and key not in of_others:
-            reasons[key] = f"{found.name} has no such key"
+            reasons[key] = next(
+                (why for begin, why in cls.idle.items() if key.startswith(begin)), f"{found.name} has no such key"
+            )
     return reasons
 
 

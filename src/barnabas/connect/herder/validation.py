@@ -24,6 +24,7 @@ from barnabas.connect.references import Resolver, is_reference
 from barnabas.errors import BarnabasError
 from barnabas.web.routing import HttpError
 
+OF_DEBEZIUM = ". barnabas.DebeziumSource runs any source of Debezium that debezium.connector.class names"
 CLASS, BOUNDARY = "connector.class", "transaction.boundary"
 NO_NULL = "Null value can not be supplied as the configuration value."
 SECRET_WORDS = ("password", "secret", "sasl.jaas.config", "ssl.keystore.key")  # in names of keys
@@ -39,8 +40,9 @@ def plugin_of(config: Config) -> Plugin:
         return catalog.find(name.strip(), (Kind.SOURCE, Kind.SINK))
     except UnknownPlugin:
         known = ", ".join(each.name for each in catalog.plugins() if each.kind in (Kind.SOURCE, Kind.SINK))
+        hint = OF_DEBEZIUM if name.startswith("io.debezium.connector.") else ""
         raise errors.bad(
-            f"Failed to find any class that implements Connector and which name matches {name}, available connectors are: {known}"
+            f"Failed to find any class that implements Connector and which name matches {name}, available connectors are: {known}{hint}"
         ) from None
 
 

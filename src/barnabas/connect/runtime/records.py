@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from barnabas.connect.api import Batch
 from barnabas.connect.converters.header_converters import HEADERS
 from barnabas.connect.converters.interface import Converter, Metadata
+from barnabas.connect.converters.json_schema import NAME, VERSION
 from barnabas.connect.errors import ConnectError
 
 ROWS_AT_ONCE = 50_000
@@ -36,6 +37,9 @@ def records_of(batch: Batch, topic: str | None) -> pa.Table:
         found = rows
     else:
         found = _shaped(rows, batch.key)
+    if batch.name is not None:
+        value = found.schema.field("value").with_metadata({NAME: batch.name.encode(), VERSION: b""})
+        found = found.set_column(found.column_names.index("value"), value, found.column("value"))
     if "topic" not in found.column_names:
         name = batch.topic or topic
         if not name:

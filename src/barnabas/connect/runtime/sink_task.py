@@ -1,14 +1,15 @@
 """Runs a task of a sink: reads records of its partitions, and gives them to the sink batch by batch.
 
-Of several tasks, each has the partitions whose number it has by the number of tasks (`sink_reader.py` reads them). After a kill a batch
-comes again with the same records, so a sink can know it by its identity.
+Of several tasks, each has the partitions whose number it has by the number of tasks (`sink_reader.py` reads them). The records of each
+topic are a batch of their own, because those of another topic may have other types under the same names. After a kill a batch comes
+again with the same records, so a sink can know it by its identity.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -24,7 +25,7 @@ from barnabas.connect.errors import BadRecords
 from barnabas.connect.runtime.dead_letters import DeadLetters
 from barnabas.connect.runtime.retries import Retries
 from barnabas.connect.runtime.settings import CONSUMER, TaskSettings
-from barnabas.connect.runtime.sink_reader import BegunAnew, SinkReader
+from barnabas.connect.runtime.sink_reader import BegunAnew, Ranges, SinkReader
 from barnabas.connect.runtime.task import Task
 from barnabas.connect.runtime.tolerance import HEADER, KEY, PUT, ROW, VALUE, Failure, Tolerance, transformed
 from barnabas.connect.transforms.chain import Chain
@@ -100,12 +101,15 @@ class SinkTask(Task):
                 continue
             began_s = time.monotonic()
             read, ranges = batch
-            records = self._ready(read)
-            self._write(read, records, Identity(self.settings.work.connector, ranges))
+            written = 0
+            for part, its in _by_topic(read, ranges):
+                records = self._ready(part)
+                self._write(part, records, Identity(self.settings.work.connector, its))
+                written += records.num_rows
             reader.done()
             self.settle()
             self.use(topic for topic, _ in ranges)
-            self.count(read.num_rows, records.num_rows)
+            self.count(read.num_rows, written)
             self.log.info("event=batch rows=%d took_ms=%.0f", read.num_rows, (time.monotonic() - began_s) * 1000)
 
     def _ready(self, read: pa.Table) -> pa.Table:
@@ -161,3 +165,15 @@ class SinkTask(Task):
         if self._reader is not None:
             self._reader.close()
         self._letters.close()
+
+
+def _by_topic(read: pa.Table, ranges: Ranges) -> Iterator[tuple[pa.Table, Ranges]]:
+    """The records of each topic that has some, with its ranges of offsets."""
+    topics = list(dict.fromkeys(topic for topic, _ in ranges))
+    if len(topics) == 1:
+        yield read, ranges
+        return
+    for topic in topics:
+        part = read.filter(pc.equal(column(read, "topic"), pa.scalar(topic))).combine_chunks()
+        if part.num_rows:
+            yield part, {place: bounds for place, bounds in ranges.items() if place[0] == topic}

@@ -14,7 +14,7 @@ from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.converters.header_converters import HEADERS
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.java_patterns import java_pattern, java_replacement
-from barnabas.connect.transforms.interface import Transform, column, fields_of, struct_of, with_column
+from barnabas.connect.transforms.interface import Transform, column, fields_by_name, fields_of, struct_of, with_column
 from barnabas.connect.validators import Refused, Regex, one_of
 
 if TYPE_CHECKING:
@@ -113,7 +113,8 @@ class ExtractNewRecordState(Transform):
         routes = rows.get(self._route)
         is_gone = pc.or_(nulls, deletions) if self._deletions != REWRITE else nulls
         like: Array = pc.if_else(is_gone, pa.scalar(None, pa.bool_()), pa.scalar(True))
-        made = with_column(records, "value", struct_of(rows, like))
+        row = fields_by_name(column(records, "value").type)["after"]
+        made = with_column(records, "value", struct_of(rows, like, fields_by_name(row.type)), row.metadata)
         if self._headers:
             made = _with_headers(made, {name: _found(fields, path) for name, path in self._headers})
         if self._route:

@@ -175,6 +175,15 @@ class Database:
         """The columns of a table and their types; None if there is no such table."""
         raise NotImplementedError
 
+    def required(self, table: TableName) -> frozenset[str]:
+        """The columns of a table that are declared NOT NULL."""
+        found = self.run(
+            f"SELECT column_name FROM information_schema.columns WHERE table_name = {self.mark} "
+            f"AND table_schema = coalesce({self.mark}, {self.schema}) AND is_nullable = 'NO'",
+            (table.table, table.schema),
+        )
+        return frozenset(name for (name,) in found)
+
     def tables(self, kinds: Sequence[str] = ("TABLE",), schema: str | None = None, catalog: str | None = None) -> list[TableName]:
         """The tables of the current schema, or of the schemas that fit to a pattern; their names have the schema then.
 
@@ -204,6 +213,9 @@ class Database:
     def isolate(self, level: str) -> None:
         """Let transactions of this session have an isolation level, such as REPEATABLE READ. Raises ConnectError."""
         raise ConnectError(f"{self.address.kind} has no isolation level {level}: transaction.isolation.mode is DEFAULT")
+
+    def set_zone(self, zone: str) -> None:
+        """Let columns with a zone take times without one as those of a zone. By default they are those of UTC."""
 
     def create(self, table: TableName, schema: pa.Schema, keys: Sequence[str]) -> None:
         """Create a table, unless it is there."""

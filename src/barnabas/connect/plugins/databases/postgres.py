@@ -54,6 +54,10 @@ class Postgres(Database):
         self.run(f"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level}")
         self.commit()
 
+    def set_zone(self, zone: str) -> None:
+        self.run("SELECT set_config('TimeZone', %s, false)", (zone,))
+        self.commit()
+
     def streaming_cursor(self) -> Any:
         return self.connection.cursor(name="barnabas")
 
@@ -67,6 +71,13 @@ class Postgres(Database):
             (self.table(table),),
         )
         return dict(found) or None
+
+    def required(self, table: TableName) -> frozenset[str]:
+        found = self.run(
+            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attnum > 0 AND attnotnull AND NOT attisdropped",
+            (self.table(table),),
+        )
+        return frozenset(name for (name,) in found)
 
     def incrementing(self, table: TableName) -> str | None:
         found = self.run(

@@ -16,7 +16,7 @@ from barnabas.connect.validators import NonEmptyString, Range, one_of
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 DIALECT = "dialect.name"
 DRIVER = "connection."  # how keys begin that Confluent's connectors give to the driver
-FAMILIES = (DRIVER,)
+FAMILIES: tuple[str, ...] = (DRIVER,)
 DIALECTS = {
     "PostgreSqlDatabaseDialect": "postgresql", "MySqlDatabaseDialect": "mysql", "MariaDbDatabaseDialect": "mysql",
     "SqliteDatabaseDialect": "sqlite", "GenericDatabaseDialect": None,

@@ -43,6 +43,12 @@ class Sqlite(Database):
         found = self.run("SELECT name, type FROM pragma_table_xinfo(?, ?)", (table.table, schema))
         return dict(found) or None
 
+    def required(self, table: TableName) -> frozenset[str]:
+        schema = "main" if table.schema is None else table.schema
+        return frozenset(
+            name for (name,) in self.run('SELECT name FROM pragma_table_xinfo(?, ?) WHERE "notnull"', (table.table, schema))
+        )
+
     def incrementing(self, table: TableName) -> str | None:
         found = self.run(
             "SELECT name, type FROM pragma_table_xinfo(?, ?) WHERE pk",

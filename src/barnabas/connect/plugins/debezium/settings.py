@@ -14,6 +14,7 @@ from barnabas.connect.config_types import Importance, Type, invalid
 from barnabas.connect.java_patterns import java_pattern
 from barnabas.connect.plugins.databases.table_name import OFFSETS
 from barnabas.connect.plugins.debezium.envelope import DELETE, TOMBSTONE
+from barnabas.connect.plugins.debezium.signals import CONSUMER, with_signals
 from barnabas.connect.validators import NonEmptyString, Range, ValidList, one_of
 
 HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
@@ -50,7 +51,7 @@ def with_lists(made: ConfigDef, name: str) -> ConfigDef:
 
 def with_common(made: ConfigDef, *, port: int) -> ConfigDef:
     """Add the keys."""
-    return (
+    return with_signals(
         made.define(
             "database.hostname", Type.STRING, importance=HIGH, validator=NonEmptyString(), documentation="The host of the database server."
         )
@@ -129,6 +130,8 @@ class CaptureSettings(Struct, frozen=True):
 
     Attributes:
         takes_group: whether a database or schema is captured.
+        channels: by which signals come.
+        signal_options: of the client that reads the topic of signals.
     """
 
     prefix: str
@@ -142,10 +145,24 @@ class CaptureSettings(Struct, frozen=True):
     decimals: str
     times: str
     is_flat: bool
+    signals: str | None  # the table of signals
+    chunk_rows: int
+    channels: frozenset[str]
+    signal_topic: str
+    signal_rest_s: float
+    signal_options: Mapping[str, str]
 
     def takes(self, group: str, table: str) -> bool:
         """Whether a table of a database or schema is captured."""
+        return f"{group}.{table}" == self.signals or self._shows(group, table)
+
+    def _shows(self, group: str, table: str) -> bool:
         return self.takes_group(group) and self.takes_table(f"{group}.{table}")
+
+    @property
+    def shows_signals(self) -> bool:
+        """Whether the table of signals has a topic."""
+        return self.signals is not None and self._shows(*self.signals.split(".", 1))
 
     def topic(self, group: str, table: str) -> str:
         """The topic of a table."""
@@ -187,4 +204,13 @@ def common_of(config: Config, group: str) -> dict[str, Any]:
         "decimals": config["decimal.handling.mode"],
         "times": config["time.precision.mode"],
         "is_flat": config[FORMAT] == "flat",
+        "signals": config["signal.data.collection"] or None,
+        "chunk_rows": config["incremental.snapshot.chunk.size"],
+        "channels": frozenset(config["signal.enabled.channels"]),
+        "signal_topic": config["signal.kafka.topic"] or f"{config['topic.prefix']}-signal",
+        "signal_rest_s": config["signal.poll.interval.ms"] / 1000,
+        "signal_options": {
+            "bootstrap.servers": config["signal.kafka.bootstrap.servers"] or "",
+            **{name.removeprefix(CONSUMER): str(value) for name, value in config.items() if name.startswith(CONSUMER)},
+        },
     }

@@ -14,7 +14,7 @@ KEYS: Mapping[str, str] = {
     "column.include.list": "list the other columns in column.exclude.list",
     "message.key.columns": "the key of a record is the primary key; the transform ValueToKey makes another one",
     "provide.transaction.metadata": "there are no records of transactions; source has the id of each",
-    "signal.data.collection": "there are no signals and no incremental snapshots; delete the offsets of the connector for a new snapshot",
+    "read.only": "incremental snapshots write into signal.data.collection",
     "slot.failover": "a slot is not copied to standby servers",
     "snapshot.include.collection.list": "a snapshot has all captured tables",
     "snapshot.select.statement.overrides": "a snapshot has all rows",

@@ -6,6 +6,7 @@ sees it. An error about a key of the connector behind names the key that the use
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -24,11 +25,13 @@ class Translated(Connector):
     Attributes:
         behind: the definitions of the connector behind.
         renamed: keys of the connector behind by keys of the config.
+        values: settings in texts of errors of the connector behind, with those of the config that mean the same.
         refused: keys that would change what the connector does, and that it does not have, with the way out. The default is allowed.
     """
 
     behind: ClassVar[ConfigDef]
     renamed: ClassVar[Mapping[str, str]] = {}
+    values: ClassVar[Mapping[str, str]] = {}
     refused: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
@@ -73,9 +76,17 @@ class Translated(Connector):
         errors = {key: each.errors for key, each in cls.behind.validate(own).items() if each.errors}
         names = {own: name for name, own in cls.renamed.items()}
         for key, texts in (errors or super().validate(own)).items():
-            name = names.get(key, key)
-            found[name] = [each.replace(key, name) for each in texts]
+            found[names.get(key, key)] = [cls.told(each) for each in texts]
         return found
+
+    @classmethod
+    def told(cls, text: str) -> str:
+        """The text of an error of the connector behind, with the keys of the config."""
+        names = {**cls.values, **{own: name for name, own in cls.renamed.items() if own not in cls.config.keys}}
+        if not names:
+            return text
+        longest = sorted(names, key=len, reverse=True)
+        return re.sub(rf"(?<![\w.])({'|'.join(map(re.escape, longest))})(?!\.?\w)", lambda found: names[found[1]], text)
 
 
 class TranslatedSource(Translated, Source):

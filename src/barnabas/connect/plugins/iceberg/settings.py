@@ -23,6 +23,10 @@ UPSERT, ID_COLUMNS, PARTITION_BY = (
 SECRETS = ("token", "credential", "s3.secret-access-key", "s3.session-token", "adls.account-key", "gcs.oauth2.token")
 PARTITION = re.compile(r"(?:(\w+)\(\s*([^,()]+?)\s*(?:,\s*(\d+)\s*)?\)|([^,()]+))\s*(?:,|$)\s*")
 CATALOGS = ("rest", "sql", "hive", "glue", "dynamodb", "bigquery", "in-memory")  # that PyIceberg has
+OTHERS = {  # catalogs of Java, with the way out
+    "nessie": ". Nessie speaks rest too, at the path /iceberg of its server",
+    "hadoop": ". A warehouse without a catalog needs one, such as sql with a file of SQLite",
+}
 TRANSFORMS = ("identity", "year", "years", "month", "months", "day", "days", "hour", "hours", "bucket", "truncate")
 
 
@@ -227,4 +231,6 @@ def _catalog_errors(properties: Mapping[str, str]) -> dict[str, Sequence[str]]:
     if not {"type", "uri", "py-catalog-impl"} & properties.keys():
         return {key: [f"{key} is needed, such as rest or sql, with iceberg.catalog.uri"]}
     kind = properties.get("type", CATALOGS[0])
-    return {} if kind in CATALOGS else {key: [f"Invalid value {kind} for configuration {key}: one of {', '.join(CATALOGS)}"]}
+    if kind in CATALOGS:
+        return {}
+    return {key: [f"Invalid value {kind} for configuration {key}: one of {', '.join(CATALOGS)}{OTHERS.get(kind, '')}"]}

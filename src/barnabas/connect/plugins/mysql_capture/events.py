@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 import barnabas
 from barnabas.connect.converters.json_schema import NAME
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.plugins.debezium.envelope import TOMBSTONE, enveloped, struct_of
+from barnabas.connect.plugins.debezium.envelope import SNAPSHOT, TOMBSTONE, Names, enveloped, struct_of
 from barnabas.connect.plugins.mysql_capture.forms import Form
 from barnabas.connect.plugins.mysql_capture.settings import Settings
 
+SOURCE = "io.debezium.connector.mysql.Source"
 Row = tuple[Any, ...]
 
 
@@ -68,14 +69,14 @@ class Event(NamedTuple):
 def records_of(shape: Shape, events: Sequence[Event], settings: Settings, now_us: int) -> pa.Table:
     """The records of a table's events. Raises ConnectError for values without a form."""
     after = shape.columns(shape.shown, [each.new for each in events])
-    columns: dict[str, Any] = {"value": after}
+    value, key, names = after, None, Names(settings.topic(shape.database, shape.table), SOURCE)
     if not settings.is_flat:
         before = shape.columns(shape.shown, [None if each.op == TOMBSTONE else each.old for each in events])
         ops, is_tombstone = pa.array([each.op for each in events], pa.string()), [each.op == TOMBSTONE for each in events]
-        columns["value"] = enveloped(ops, is_tombstone, before, after, _source(shape, events, settings), now_us)
+        value = enveloped(ops, is_tombstone, before, after, _source(shape, events, settings), now_us, names)
     if shape.key:
-        columns["key"] = shape.columns(shape.key, [each.old if each.new is None else each.new for each in events])
-    return pa.table(columns)
+        key = shape.columns(shape.key, [each.old if each.new is None else each.new for each in events])
+    return names.records(value, key, is_flat=settings.is_flat)
 
 
 def _source(shape: Shape, events: Sequence[Event], settings: Settings) -> Any:
@@ -100,4 +101,4 @@ def _source(shape: Shape, events: Sequence[Event], settings: Settings) -> Any:
         "thread": (pa.nulls(count, pa.int64()), True),
         "query": (pa.nulls(count, pa.string()), True),
     }
-    return struct_of(columns)
+    return struct_of(columns, names={"snapshot": SNAPSHOT})

@@ -11,6 +11,8 @@ from typing import Any
 
 from barnabas.connect.api import Batch
 from barnabas.connect.plugins.debezium.envelope import CREATE, TRUNCATE, UPDATE
+from barnabas.connect.plugins.debezium.signals import OPEN
+from barnabas.connect.plugins.mysql_capture.chunks import Chunks
 from barnabas.connect.plugins.mysql_capture.events import Event, Row, Shape, records_of
 from barnabas.connect.plugins.mysql_capture.logged import LoggedTable
 from barnabas.connect.plugins.mysql_capture.settings import Settings
@@ -25,10 +27,16 @@ class LogBatches:
     Args:
         offset: from which the binary log is read.
         shape: of a table as the log describes it.
+        chunks: incremental snapshots, whose rows come between those of the log.
+
+    Attributes:
+        is_news: whether the offset must be kept although there are no records.
     """
 
-    def __init__(self, settings: Settings, offset: Mapping[str, Any], shape: Callable[[LoggedTable], Shape]) -> None:
-        self._settings, self._shape_of = settings, shape
+    def __init__(
+        self, settings: Settings, offset: Mapping[str, Any], shape: Callable[[LoggedTable], Shape], chunks: Chunks | None = None
+    ) -> None:
+        self._settings, self._shape_of, self._chunks = settings, shape, chunks
         self._done: Place = offset["file"], offset["pos"]
         self._delivered: int = offset.get("row", 0)
         self._since: dict[str, Place] = {name: (file, pos) for name, (file, pos) in offset.get("tables", {}).items()}
@@ -38,6 +46,7 @@ class LogBatches:
         self._groups: list[tuple[Shape, list[Event]]] = []
         self._last: dict[tuple[str, str], tuple[Shape, list[Event]]] = {}  # of each table: records of a table keep their order
         self.rows = 0
+        self.is_news = False
 
     @property
     def is_open(self) -> bool:
@@ -73,13 +82,30 @@ class LogBatches:
         for number, (old, new) in enumerate(changes):
             self._seq += 1
             if self._seq > self._delivered and shape is not None:
-                self._add(shape, events_of(shape, old, new, self._settings, at._replace(row=number)))
+                self._change(shape, old, new, at._replace(row=number))
+
+    def _change(self, shape: Shape, old: Row | None, new: Row | None, at: Event) -> None:
+        chunks = self._chunks
+        if chunks is None or not chunks.is_signals(shape):
+            if chunks is not None:
+                chunks.changed(shape, old, new)
+            self._add(shape, events_of(shape, old, new, self._settings, at))
+            return
+        if self._settings.shows_signals:
+            self._add(shape, events_of(shape, old, new, self._settings, at))
+        if old is None and new is not None:
+            signal, read, events = chunks.signal(new, at)
+            self.is_news |= signal.kind != OPEN
+            if read is not None:
+                self._add(read, events)
 
     def table_truncated(self, shape: Shape, at: Event) -> None:
         """A table was emptied."""
         self._seq += 1
         if self._seq > self._delivered and not self._is_known(shape, at):
             self._add(shape, [at._replace(op=TRUNCATE)])
+            if self._chunks is not None:
+                self._chunks.emptied(shape)
 
     def _is_known(self, shape: Shape, at: Event) -> bool:
         """Whether the snapshot of a table has what was changed there."""
@@ -102,16 +128,20 @@ class LogBatches:
     def offset(self) -> dict[str, Any]:
         """The offset behind all that was taken."""
         found: dict[str, Any] = {"file": self._done[0], "pos": self._done[1]}
-        if self._seq:
-            found["row"] = max(self._seq, self._delivered)
+        if row := max(self._seq, self._delivered):
+            found["row"] = row
         self._since = {name: place for name, place in self._since.items() if place > self._done}
+        if self._chunks is not None:
+            found |= self._chunks.reading.offset()
         return found | ({"tables": {name: list(place) for name, place in self._since.items()}} if self._since else {})
 
     def take(self, partition: Mapping[str, Any], now_us: int) -> list[Batch]:
         """The batches of all that was taken since; the last one has the offset. Raises ConnectError for values without a form."""
         groups = [(shape, events) for shape, events in self._groups if events]
-        self._groups, self._last, self.rows = [], {}, 0
-        offset = self.offset()
+        is_alone, offset = self.is_news and not groups, self.offset()
+        self._groups, self._last, self.rows, self.is_news = [], {}, 0, False
+        if is_alone:
+            return [Batch([], offset, partition)]
         return [
             Batch(
                 records_of(shape, events, self._settings, now_us), offset if at == len(groups) else None, partition,

@@ -34,10 +34,11 @@ class Server:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        with translated(settings, "cannot be reached"):
-            self.connection: Any = pymysql.connect(
-                **settings.connection, autocommit=True, init_command="SET time_zone = '+00:00'"
-            )  # fmt: skip
+        self.connection = self._connected()
+
+    def _connected(self) -> Any:
+        with translated(self._settings, "cannot be reached"):
+            return pymysql.connect(**self._settings.connection, autocommit=True, init_command="SET time_zone = '+00:00'")
 
     def run(self, statement: str, parameters: Sequence[Any] | None = None) -> Sequence[Any]:
         """The rows of a statement."""
@@ -85,6 +86,10 @@ class Server:
 
     def shape(self, database: str, table: str) -> Shape:
         """A table as it is now."""
+        return shape_of(self.table(database, table), self._settings)
+
+    def table(self, database: str, table: str) -> LoggedTable:
+        """A table as it is now, in the form of the log; without columns if it is not there."""
         where = "WHERE table_schema = %s AND table_name = %s"
         declared: dict[str, str] = dict(
             self.run(
@@ -100,7 +105,24 @@ class Server:
                 (database, table),
             )
         ]
-        return shape_of(LoggedTable(database, table, tuple(declared), tuple(declared.values()), tuple(key)), self._settings)
+        return LoggedTable(database, table, tuple(declared), tuple(declared.values()), tuple(key))
+
+    def unique(self, table: LoggedTable) -> tuple[str, ...]:
+        """The columns of a table that are never null and that have a unique index of their own."""
+        rows = self.run(
+            "SELECT min(column_name) FROM information_schema.statistics WHERE table_schema = %s AND table_name = %s AND non_unique = 0 "
+            "GROUP BY index_name HAVING count(*) = 1 AND max(nullable) = '' AND max(sub_part) IS NULL",
+            (table.database, table.table),
+        )
+        return tuple(name for (name,) in rows)
+
+    def revive(self) -> None:
+        """Connect again, if the server has ended the connection because it was not used. Raises ConnectError."""
+        try:
+            self.connection.ping(reconnect=False)
+        except (pymysql.err.MySQLError, OSError):
+            self.close()
+            self.connection = self._connected()
 
     def rows(self, shape: Shape, count: int) -> Iterator[Sequence[Row]]:
         """All rows of a table, so many at a time."""
@@ -116,7 +138,8 @@ class Server:
 
     def close(self) -> None:
         """Close the connection."""
-        self.connection.close()
+        if self.connection.open:
+            self.connection.close()
 
 
 def shape_of(table: LoggedTable, settings: Settings) -> Shape:

@@ -16,6 +16,11 @@ from barnabas.connect.plugins.debezium.settings import (
 )
 from barnabas.connect.validators import Range, one_of
 
+LOGGED = "the binary log has the names and types of each change"
+IDLE = {
+    "schema.history.internal": LOGGED, "database.history": LOGGED,
+    "include.schema.changes": "there are no records of changes of schemas",
+}  # fmt: skip
 KEYS = (
     with_lists(with_common(ConfigDef(), port=3306), "database")
     .define(
@@ -31,7 +36,7 @@ KEYS = (
 )  # fmt: skip
 
 
-class Settings(CaptureSettings, frozen=True):
+class Settings(CaptureSettings, frozen=True, kw_only=True):
     """The parsed config of a capture."""
 
     server_id: int

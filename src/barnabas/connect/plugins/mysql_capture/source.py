@@ -9,8 +9,8 @@ import re
 import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
-from typing import Any
+from contextlib import closing, nullcontext
+from typing import Any, ClassVar
 
 from pymysqlreplication.constants.NONE_SOURCE import EMPTY_SET
 from pymysqlreplication.event import QueryEvent, XidEvent
@@ -20,13 +20,15 @@ from barnabas.connect.api import Batch, Config, Offset, Source
 from barnabas.connect.plugins.debezium.envelope import READ, TRUNCATE
 from barnabas.connect.plugins.debezium.heartbeats import Heartbeats
 from barnabas.connect.plugins.debezium.settings import REST_S
+from barnabas.connect.plugins.debezium.signals import Reading, signal_errors
 from barnabas.connect.plugins.debezium.unsupported import unsupported
+from barnabas.connect.plugins.mysql_capture.chunks import Chunks
 from barnabas.connect.plugins.mysql_capture.events import Event, Row, records_of
 from barnabas.connect.plugins.mysql_capture.log_batches import LogBatches
 from barnabas.connect.plugins.mysql_capture.log_reader import LogReader
 from barnabas.connect.plugins.mysql_capture.logged import right_time, table_of, times_of, truncated
 from barnabas.connect.plugins.mysql_capture.server import Server, shape_of, translated
-from barnabas.connect.plugins.mysql_capture.settings import KEYS, Settings, settings_of
+from barnabas.connect.plugins.mysql_capture.settings import IDLE, KEYS, Settings, settings_of
 
 ROWS, BYTES = 10_000, 16 << 20  # of a batch; the last event may go beyond
 SNAPSHOTS = ("initial", "initial_only")
@@ -39,13 +41,14 @@ class MysqlCapture(Source):
     """See the module."""
 
     config = KEYS
+    idle: ClassVar[Mapping[str, str]] = IDLE
 
     def __init__(self) -> None:
         self._closed = threading.Event()
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        return unsupported(config)
+        return {**unsupported(config), **signal_errors(config)}
 
     def read(self, config: Config, offsets: Sequence[tuple[Mapping[str, Any], Offset]]) -> Iterator[Batch | None]:
         settings = settings_of(config)
@@ -65,26 +68,36 @@ class MysqlCapture(Source):
     def _stream(
         self, settings: Settings, server: Server, partition: Mapping[str, Any], offset: Mapping[str, Any], beats: Heartbeats
     ) -> Iterator[Batch]:  # fmt: skip
-        batches = LogBatches(settings, offset, lambda table: shape_of(table, settings))
-        with translated(settings, "does not send its binary log"), closing(LogReader(settings, offset)) as reader:
+        signals = settings.signals
+        chunks = None if signals is None else Chunks(settings, server, Reading(offset), signals)
+        batches = LogBatches(settings, offset, lambda table: shape_of(table, settings), chunks)
+        with (
+            closing(chunks) if chunks is not None else nullcontext(),
+            translated(settings, "does not send its binary log"), closing(LogReader(settings, offset)) as reader,
+        ):  # fmt: skip
             size, taken_s = 0, 0.0
             for event in reader:
                 if self._closed.is_set():
                     return
                 _receive(batches, event, reader.place, settings, server)
                 size += event.event_size
+                if chunks is not None and not batches.is_open:
+                    batches.is_news |= chunks.go_on()
                 is_full = batches.rows >= ROWS or size >= BYTES
-                if batches.rows and (is_full or (not batches.is_open and self._is_last(reader, taken_s))):
+                rest_s = 0.0 if chunks is not None and chunks.window is not None else REST_S
+                if (batches.rows or batches.is_news) and (
+                    is_full or (not batches.is_open and self._is_last(reader, taken_s + rest_s))
+                ):
                     yield from batches.take(partition, _now_us())
                     size, taken_s = 0, time.monotonic()
                 if beats.is_due() and not batches.rows:
                     yield beats.beat(batches.offset(), partition)
 
-    def _is_last(self, reader: LogReader, taken_s: float) -> bool:
-        """Whether no more has come, and no more comes within the rest after the last batch."""
+    def _is_last(self, reader: LogReader, until_s: float) -> bool:
+        """Whether no more has come, and no more comes until a time."""
         if reader.has_more():
             return False
-        rest_s = taken_s + REST_S - time.monotonic()
+        rest_s = until_s - time.monotonic()
         return rest_s <= 0 or self._closed.wait(rest_s) or not reader.has_more()
 
 
@@ -164,6 +177,8 @@ def _snapshot(
     without_key = set[str]()
     for shape in server.shapes():
         name = f"{shape.database}.{shape.table}"
+        if name == settings.signals:
+            continue
         without_key |= set() if shape.key else {name}
         if name in done:
             continue

@@ -121,22 +121,22 @@ class Catalog:
             if not isinstance(error.__cause__, psycopg.errors.DuplicateObject):
                 raise
 
-    def published(self) -> list[Relation]:
-        """The captured tables of the publication, as they are now."""
+    def published(self, only: str | None = None) -> list[Relation]:
+        """The captured tables of the publication, as they are now; or one of them, SCHEMA.TABLE."""
         found = self.run(
             "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s", (self._settings.publication,)
         )  # fmt: skip
         names = set(found)
-        return [each for each in self.tables() if (each.schema, each.table) in names]
+        return [each for each in self.tables(only) if (each.schema, each.table) in names]
 
-    def tables(self) -> list[Relation]:
-        """The tables that the config chooses, by name."""
+    def tables(self, only: str | None = None) -> list[Relation]:
+        """The tables that the config chooses, by name; or one of them."""
         rows = self.run(
             "SELECT c.oid, n.nspname, c.relname, c.relreplident::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
             "WHERE c.relkind = 'r' AND c.relpersistence = 'p' AND n.nspname NOT LIKE 'pg\\_%%' AND n.nspname <> 'information_schema' "
             "ORDER BY 2, 3"
         )
-        wanted = [row for row in rows if self._settings.takes(row[1], row[2])]
+        wanted = [row for row in rows if self._settings.takes(row[1], row[2]) and only in {None, f"{row[1]}.{row[2]}"}]
         return [Relation(oid, schema, table, identity, self._columns(oid)) for oid, schema, table, identity in wanted]
 
     def _columns(self, oid: int) -> tuple[Column, ...]:
@@ -153,6 +153,16 @@ class Catalog:
             "SELECT a.attname FROM pg_index i CROSS JOIN unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place) "
             "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum "
             "WHERE i.indrelid = %s AND i.indisprimary ORDER BY k.place",
+            (oid,),
+        )
+        return tuple(name for (name,) in rows)
+
+    def unique(self, oid: int) -> tuple[str, ...]:
+        """The columns of a table that are never null and that have a unique index of their own."""
+        rows = self.run(
+            "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] "
+            "WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND a.attnotnull "
+            "AND coalesce((to_jsonb(i)->>'indnkeyatts')::int, i.indnatts) = 1",
             (oid,),
         )
         return tuple(name for (name,) in rows)

@@ -13,7 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import barnabas
-from barnabas.connect.plugins.debezium.envelope import CREATE, DELETE, READ, TOMBSTONE, TRUNCATE, UPDATE, enveloped, struct_of
+from barnabas.connect.plugins.debezium.envelope import (
+    CREATE,
+    DELETE,
+    READ,
+    SNAPSHOT,
+    TOMBSTONE,
+    TRUNCATE,
+    UPDATE,
+    Names,
+    enveloped,
+    struct_of,
+)
+from barnabas.connect.plugins.debezium.signals import INCREMENTAL
 from barnabas.connect.plugins.postgres_capture.cells import Cells, Flags, Longs, NoRows, Rows
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 from barnabas.connect.plugins.postgres_capture.shape import Shape
@@ -28,6 +40,7 @@ Codes = npt.NDArray[np.int8]
 OPS = (READ, CREATE, UPDATE, DELETE, TRUNCATE, TOMBSTONE)
 IS_READ, IS_CREATE, IS_UPDATE, IS_DELETE, IS_TRUNCATE, IS_TOMBSTONE = range(len(OPS))
 MOVED = len(OPS)  # of a change: an update that gives a row another key
+SOURCE = "io.debezium.connector.postgresql.Source"
 UNKNOWN = (("xmin", "int64"), ("origin", "string"), ("origin_lsn", "int64"))  # fields of Debezium's source without a value here
 
 
@@ -142,15 +155,14 @@ def _expanded(codes: Codes, settings: Settings) -> tuple[Longs, Codes]:
 
 def records_of(shape: Shape, events: Events, settings: Settings, now_us: int) -> pa.Table:
     """The records of a table's events. Raises ConnectError for values without a form."""
+    names = Names(shape.topic, SOURCE)
     value = shape.columns(shape.shown, events.new)
     if not settings.is_flat:
         before = shape.columns(shape.shown, events.old)
         ops = pa.array(np.array(OPS, np.object_)[events.codes], pa.string())
-        value = enveloped(ops, events.codes == IS_TOMBSTONE, before, value, _source(shape, events, settings), now_us)
-    made = {"value": value}
-    if shape.key:
-        made["key"] = shape.columns(shape.key, events.key)
-    return pa.table(made)
+        value = enveloped(ops, events.codes == IS_TOMBSTONE, before, value, _source(shape, events, settings), now_us, names)
+    key = shape.columns(shape.key, events.key) if shape.key else None
+    return names.records(value, key, is_flat=settings.is_flat)
 
 
 def _source(shape: Shape, events: Events, settings: Settings) -> Any:
@@ -159,6 +171,10 @@ def _source(shape: Shape, events: Events, settings: Settings) -> Any:
     lsn: Any = pa.array(at.lsn)
     texts: Any = pa.array(at.previous_lsn).cast(pa.string())
     known: Any = pc.binary_join_element_wise('"', texts, '"', "")
+    own: Any = lsn
+    xid: Any = pa.array(at.xid)
+    if count and events.snapshot[0].as_py() == INCREMENTAL:  # a row that was read is no change of a transaction
+        own = xid = pa.nulls(count, pa.int64())
     previous: Any = pc.if_else(pa.array(at.previous_lsn >= 0), known, "null")
     columns: dict[str, tuple[Any, bool]] = {
         "version": (pa.repeat(barnabas.__version__, count), False),
@@ -172,8 +188,8 @@ def _source(shape: Shape, events: Events, settings: Settings) -> Any:
         "ts_ns": (pc.multiply(time_us, 1000), True),
         "schema": (pa.repeat(relation.schema, count), False),
         "table": (pa.repeat(relation.table, count), False),
-        "txId": (pa.array(at.xid), True),
-        "lsn": (lsn, True),
+        "txId": (xid, True),
+        "lsn": (own, True),
         **{name: (pa.nulls(count).cast(kind), True) for name, kind in UNKNOWN},
     }
-    return struct_of(columns)
+    return struct_of(columns, names={"snapshot": SNAPSHOT})

@@ -18,6 +18,7 @@ from barnabas.connect.plugins.debezium.settings import (
     with_common,
     with_lists,
 )
+from barnabas.connect.plugins.debezium.signals import signal_errors
 from barnabas.connect.plugins.debezium.unsupported import unsupported
 from barnabas.connect.validators import NonEmptyString, Range, one_of
 
@@ -71,7 +72,7 @@ KEYS = (
 )  # fmt: skip
 
 
-class Settings(CaptureSettings, frozen=True):
+class Settings(CaptureSettings, frozen=True, kw_only=True):
     """The parsed config of a capture."""
 
     database: str
@@ -105,7 +106,7 @@ def settings_of(config: Config) -> Settings:
 def errors_of(config: Mapping[str, str]) -> dict[str, Sequence[str]]:
     """What is wrong beyond the definitions, by key."""
     name = config.get("slot.name", "debezium")
-    found = unsupported(config)
+    found = {**unsupported(config), **signal_errors(config)}
     if not SLOT_NAME.fullmatch(name):
         found["slot.name"] = [str(invalid("slot.name", name, "A slot has a name of lower-case letters, digits and underscores"))]
     return found

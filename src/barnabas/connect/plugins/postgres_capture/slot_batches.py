@@ -17,6 +17,7 @@ import numpy as np
 from barnabas.connect.api import Batch
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.postgres_capture.cells import Longs, cells_of
+from barnabas.connect.plugins.postgres_capture.chunks import Chunks
 from barnabas.connect.plugins.postgres_capture.events import IS_TRUNCATE, Changes, Events, events_of, records_of
 from barnabas.connect.plugins.postgres_capture.pgoutput import Relation, relation_of, truncated_of, unreadable
 from barnabas.connect.plugins.postgres_capture.runs import RELATION, Progress, Run, read_run
@@ -37,12 +38,16 @@ class SlotBatches:
 
     Args:
         offset: from which the slot sends.
+        chunks: incremental snapshots, whose rows come between those of the stream.
         shape: of a table, as it is from a message on.
     """
 
-    def __init__(self, settings: Settings, offset: Mapping[str, Any], shape: Callable[[Relation], Shape]) -> None:
-        self._settings, self._shape_of = settings, shape
+    def __init__(
+        self, settings: Settings, offset: Mapping[str, Any], shape: Callable[[Relation], Shape], chunks: Chunks | None = None
+    ) -> None:
+        self._settings, self._shape_of, self._chunks = settings, shape, chunks
         self._progress = Progress(offset["lsn"], delivered=(offset.get("commit"), offset.get("seq", 0)))
+        self._is_within = "commit" in offset  # whether the last offset that was given is within a transaction
         self._since: dict[str, int] = dict(offset.get("tables", {}))
         self._shapes: dict[int, Shape | None] = {}
 
@@ -73,7 +78,16 @@ class SlotBatches:
         tables = sorted(self._tables(messages, run), key=lambda each: int(each[1][0]))
         made = [(shape, self._events(shape, run, numbers, messages)) for shape, numbers in tables]
         made = [(shape, events) for shape, events in made if len(events.codes)]
+        is_news = False
+        if self._chunks is not None:
+            made, is_news = self._chunks.taken(made)
         offset = self.offset()
+        was_within, is_within = self._is_within, "commit" in offset
+        is_news |= was_within and not is_within  # otherwise the slot would go on without the offset
+        if made or is_news:
+            self._is_within = is_within
+        if is_news and not made:
+            return [Batch([], offset, partition)]
         return [
             Batch(
                 records_of(shape, events, self._settings, now_us), offset if at == len(made) else None, partition, topic=shape.topic,
@@ -131,7 +145,12 @@ class SlotBatches:
         """The offset behind all that was received."""
         done_lsn, _, delivered, begun, seq = self._progress
         found: dict[str, Any] = {"lsn": done_lsn}
+        commit, sent = delivered
         if begun is not None and seq:
-            found |= {"commit": begun.commit_lsn, "seq": max(seq, delivered[1])}
+            commit, sent = begun.commit_lsn, max(seq, sent)
+        if sent:
+            found |= {"commit": commit, "seq": sent}
         self._since = {name: lsn for name, lsn in self._since.items() if lsn > done_lsn}
+        if self._chunks is not None:
+            found |= self._chunks.reading.offset()
         return found | ({"tables": self._since} if self._since else {})

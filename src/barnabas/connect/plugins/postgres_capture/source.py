@@ -13,15 +13,17 @@ import threading
 import time
 import uuid
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import Any
 
 from barnabas.connect.api import Batch, Config, Offset, Source
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.debezium.heartbeats import Heartbeats
 from barnabas.connect.plugins.debezium.settings import REST_S
+from barnabas.connect.plugins.debezium.signals import Reading
 from barnabas.connect.plugins.postgres_capture.catalog import Catalog
 from barnabas.connect.plugins.postgres_capture.cells import load_kernels
+from barnabas.connect.plugins.postgres_capture.chunks import Chunks
 from barnabas.connect.plugins.postgres_capture.settings import KEYS, Settings, errors_of, settings_of
 from barnabas.connect.plugins.postgres_capture.shape import shape_of
 from barnabas.connect.plugins.postgres_capture.slot_batches import SlotBatches
@@ -61,7 +63,8 @@ class PostgresCapture(Source):
         try:
             catalog.check()
             catalog.ensure_publication()
-            offset = yield from self._snapshot(settings, catalog, partition, known)
+            begin = yield from self._snapshot(settings, catalog, partition, known)
+            offset = {**begin, **Reading(known or {}).offset()}
             if settings.snapshot == "initial_only":
                 return
             beats = Heartbeats(config, lambda statement: catalog.run(statement, None))
@@ -105,7 +108,8 @@ class PostgresCapture(Source):
                 return {"lsn": at.lsn}
             begin_lsn: int = at.lsn if known is None else known["lsn"]
             done = known["tables"] if known is not None and is_begun else {}
-            shapes = [shape_of(each, catalog, settings) for each in catalog.published()]
+            tables = [each for each in catalog.published() if f"{each.schema}.{each.table}" != settings.signals]
+            shapes = [shape_of(each, catalog, settings) for each in tables]
             for batch in Snapshot(settings, catalog, at, _now_us).batches(shapes, done, begin_lsn, partition):
                 if batch.offset is not None:
                     self._yielded = batch.offset
@@ -127,23 +131,31 @@ class PostgresCapture(Source):
     def _streamed(
         self, settings: Settings, catalog: Catalog, partition: Mapping[str, Any], offset: Mapping[str, Any], beats: Heartbeats
     ) -> Iterator[Batch]:  # fmt: skip
-        transactions = SlotBatches(settings, offset, lambda relation: shape_of(relation, catalog, settings))
-        with closing(self._started(settings, catalog, offset["lsn"])) as stream:
+        chunks = Chunks(settings, catalog, Reading(offset), settings.signals) if settings.signals is not None else None
+        transactions = SlotBatches(settings, offset, lambda relation: shape_of(relation, catalog, settings), chunks)
+        with (
+            closing(chunks) if chunks is not None else nullcontext(),
+            closing(self._started(settings, catalog, offset["lsn"])) as stream,
+        ):
             self._stream_now, self._confirmed_s = stream, time.monotonic()
             waiting, taken_s = Messages(), 0.0
             while not self._closed.is_set():
                 is_idle = stream.receive(waiting, ROWS, BYTES)
                 if not is_idle or waiting.is_whole:
                     taken_s = time.monotonic()
-                    yield from self._given(transactions.batches(waiting.payloads, waiting.lsns, partition, _now_us()))
+                    for part in [waiting.parts] if chunks is None else chunks.parts(*waiting.parts):
+                        yield from self._given(transactions.batches(*part, partition, _now_us()))
                     waiting.clear()
+                if chunks is not None and not transactions.is_open and chunks.go_on():
+                    yield from self._given([Batch([], transactions.offset(), partition)])
                 if is_idle and not waiting.payloads and not transactions.is_open:
                     transactions.follow(stream.seen_lsn)  # all that the server has looked at is behind
                 self._confirm(stream, transactions.done_lsn if self._has_all() and is_idle else self._committed_lsn)
                 if not waiting.payloads and beats.is_due():
                     yield from self._given([beats.beat(transactions.offset(), partition)])
                 if is_idle:
-                    self._closed.wait(taken_s + REST_S - time.monotonic())
+                    if chunks is None or chunks.window is None:
+                        self._closed.wait(taken_s + REST_S - time.monotonic())
                     stream.wait(WAIT_S)
 
     def _confirm(self, stream: Stream, lsn: int) -> None:

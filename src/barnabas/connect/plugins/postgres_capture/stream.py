@@ -36,6 +36,11 @@ class Messages:
         kinds = (each[:1] for each in reversed(self.payloads))
         return bool(self.payloads) and next((kind for kind in kinds if kind in (b"B", b"C")), b"") == b"C"
 
+    @property
+    def parts(self) -> tuple[list[bytes], list[int]]:
+        """Messages and places."""
+        return self.payloads, self.lsns
+
     def clear(self) -> None:
         """Forget them."""
         self.payloads, self.lsns = [], []

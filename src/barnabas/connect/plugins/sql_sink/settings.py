@@ -98,7 +98,11 @@ KEYS = (
 
 
 class Settings(Struct, frozen=True):
-    """The parsed config of a sink."""
+    """The parsed config of a sink.
+
+    Attributes:
+        flattens_topics: whether a dot of a topic is `_` in the name of its table.
+    """
 
     connector: str
     address: Address
@@ -119,10 +123,11 @@ class Settings(Struct, frozen=True):
     tolerates: bool
     time_fields: Sequence[str]
     time_unit: Literal["us", "ns"]
+    flattens_topics: bool = False
 
     def table_of(self, topic: str) -> TableName:
         """The table of a topic."""
-        return table_name(self.table_format.replace(TOPIC, topic))
+        return table_name(self.table_format.replace(TOPIC, topic.replace(".", "_") if self.flattens_topics else topic))
 
 
 def settings_of(config: Config) -> Settings:

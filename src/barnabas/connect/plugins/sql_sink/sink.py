@@ -48,8 +48,13 @@ class SqlSink(Sink):
         return errors_of(config)
 
     @classmethod
+    def settings(cls, config: Config) -> Settings:
+        """The settings in a config. Raises ConnectError."""
+        return settings_of(config)
+
+    @classmethod
     def alter_offsets(cls, config: Config, offsets: Mapping[Place, int | None]) -> None:
-        settings = settings_of(config)
+        settings = cls.settings(config)
         database = connected(settings.address, quotes=settings.quotes)
         try:
             if settings.offsets_table is not None:
@@ -61,7 +66,7 @@ class SqlSink(Sink):
             database.close()
 
     def open(self, config: Config) -> Mapping[Place, int] | None:
-        self._settings = settings_of(config)
+        self._settings = self.settings(config)
         self._connect(self._settings)
         if self._offsets is None:
             return None
@@ -74,6 +79,7 @@ class SqlSink(Sink):
     def _connect(self, settings: Settings) -> Database:
         self._database = database = connected(settings.address, quotes=settings.quotes)
         database.batch_size = settings.batch_size
+        database.set_zone(settings.timezone)
         self._tables = Tables(database, settings)
         if settings.offsets_table is not None:
             self._offsets = OffsetsTable(database, settings.offsets_table, settings.connector)
@@ -130,7 +136,7 @@ class SqlSink(Sink):
         database.begin()
         written = {} if self._offsets is None else self._offsets.read(lock=True)
         numbers = _is_new(records, written).to_numpy(zero_copy_only=False).nonzero()[0].tolist()
-        wanted = records.take(numbers)
+        wanted = records.take(pa.array(numbers, pa.int64()))
 
         def write(begin: int, end: int) -> None:
             tables.forget()
@@ -194,5 +200,6 @@ def _writing(settings: Settings, table: TableName, rows: pa.Table, keys: Sequenc
 
 def _is_new(records: pa.Table, written: Mapping[Place, int]) -> pa.BooleanArray:
     """Whether no other task has written a record."""
-    places = zip(*(records.column(name).to_pylist() for name in ("topic", "partition", "offset")), strict=True)
+    topic = "original_topic" if "original_topic" in records.column_names else "topic"
+    places = zip(*(records.column(name).to_pylist() for name in (topic, "partition", "offset")), strict=True)
     return pa.array([offset >= written.get((topic, partition), 0) for topic, partition, offset in places], pa.bool_())

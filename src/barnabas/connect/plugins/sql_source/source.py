@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -79,7 +79,8 @@ class SqlSource(Source):
                     for rows, position in _polled(database, own[table], table, begin):
                         if position is not None:
                             positions[_name(partition)] = position
-                        yield Batch(rows, None if position is None else position.offset, partition, topic=topic)
+                        offset = None if position is None else position.offset
+                        yield Batch(rows, offset, partition, topic=topic, name=None if table is None else table.table)
                 database.rollback()
                 self._closed.wait(settings.poll_s)
 
@@ -128,16 +129,31 @@ def _polled(
     end = queries.end_of(database, settings) if settings.timestamps else None
     statement, parameters = queries.statement_of(database, settings, table, position, end)
     declared = (database.columns(table) or {}) if table is not None else {}
+    required = frozenset[str]() if table is None else database.required(table)
     last: tuple[pa.Table, Position] | None = None
     for read in parts_of(database, statement, parameters, settings.rows, declared, ZoneInfo(settings.timezone)):
         part = mapped(read, settings.numbers)
         found = part, _behind(part, settings, 0), _behind(part, settings, part.num_rows - 1)
         if last is not None:
             is_apart = settings.mode != BULK and found[1] != last[1]
-            yield with_times(last[0], settings.granularity), last[1] if is_apart else None
+            yield _typed(last[0], settings, required), last[1] if is_apart else None
         last = part, found[2]
     if last is not None:
-        yield with_times(last[0], settings.granularity), last[1]
+        yield _typed(last[0], settings, required), last[1]
+
+
+def _typed(rows: pa.Table, settings: Settings, required: Set[str]) -> pa.Table:
+    """The rows in the form that the config wants.
+
+    Args:
+        required: columns that are never null, as the table says.
+    """
+    found = with_times(rows, settings.granularity)
+    fields = [
+        each.with_nullable(each.name not in required or bool(column.null_count))
+        for each, column in zip(found.schema, found.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(found.columns, schema=pa.schema(fields))
 
 
 def _behind(part: pa.Table, settings: Settings, row: int) -> Position:
