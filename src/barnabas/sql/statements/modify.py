@@ -89,11 +89,9 @@ def _ready(
     """An UPDATE with the constraints of its table, or a DELETE without any."""
     deleted = constraints is None
     plan = checked(session, query, statement.text, given)
-    tag = "DELETE %d" if deleted else "UPDATE %d"
-    alias = tree.this.alias_or_name
-    returning = Returning(session, relation, tree.args.get("returning"), alias, tag, statement.text, given)
+    returning = _returning(session, statement, given, relation, tree, "DELETE %d" if deleted else "UPDATE %d")
     parameters = together(plan, returning.plan)
-    schema = pa.schema([each.with_nullable(True) for each in relation.identified])
+    schema = _nullable(relation)
 
     def run(values: Sequence[Any]) -> Result:
         check_values(parameters, values)
@@ -118,27 +116,15 @@ def _ready(
 
 
 def _with_other_keys(
-    session: Host,
-    statement: Statement,
-    given: Sequence[pa.DataType | None],
-    relation: TopicRelation,
-    query: Any,
-    tree: Any,
+    session: Host, statement: Statement, given: Sequence[pa.DataType | None], relation: TopicRelation, query: Any, tree: Any,
     constraints: Constraints,
-) -> Ready:
+) -> Ready:  # fmt: skip
     """An UPDATE of the primary key: rows are written under their new keys, and the old ones are deleted in the same transaction."""
     old = {name: f"{OLD}{name}" for name in relation.keys}
     query = query.select(*(exp.alias_(own_column(tree.this, name), alias, quoted=True) for name, alias in old.items()))
-    plan = checked(session, query, statement.text, given)
-    returning = Returning(
-        session, relation, tree.args.get("returning"), tree.this.alias_or_name, "UPDATE %d", statement.text, given
-    )
+    returning = _returning(session, statement, given, relation, tree, "UPDATE %d")
+    plan, schema = checked(session, query, statement.text, given), _nullable(relation)
     parameters = together(plan, returning.plan)
-    schema = pa.schema([each.with_nullable(True) for each in relation.identified])
-
-    def run(values: Sequence[Any]) -> Result:
-        check_values(parameters, values)
-        return session.change(relation, lambda: once(values))
 
     def once(values: Sequence[Any]) -> Result:
         found = collected(session, plan, values, statement.text)
@@ -155,7 +141,22 @@ def _with_other_keys(
         session.write_all(relation, rows, deleted)
         return returning.result(rows.select(relation.columns.names), values)
 
+    def run(values: Sequence[Any]) -> Result:
+        check_values(parameters, values)
+        return session.change(relation, lambda: once(values))
+
     return Ready(statement.text, run, returning.schema, parameters, version=session.version)
+
+
+def _returning(
+    session: Host, statement: Statement, given: Sequence[pa.DataType | None], relation: TopicRelation, tree: Any, tag: str
+) -> Returning:
+    return Returning(session, relation, tree.args.get("returning"), tree.this.alias_or_name, tag, statement.text, given)
+
+
+def _nullable(relation: TopicRelation) -> pa.Schema:
+    """The columns of rows that are not checked yet."""
+    return pa.schema([each.with_nullable(True) for each in relation.identified])
 
 
 def _before(found: pa.Table, old: Mapping[str, str], schema: pa.Schema) -> pa.Table:
