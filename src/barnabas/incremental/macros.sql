@@ -42,6 +42,9 @@ CREATE MACRO pg_table_size(a) AS 0::BIGINT;
 CREATE MACRO pg_indexes_size(a) AS 0::BIGINT;
 CREATE MACRO pg_database_size(a) AS 0::BIGINT;
 CREATE MACRO pg_tablespace_size(a) AS 0::BIGINT;
+CREATE MACRO __size_pretty(a) AS CASE WHEN abs(a) < 10240 THEN a::BIGINT || ' bytes' WHEN abs(a) < 10485248 THEN round(a / 1024)::BIGINT || ' kB'
+  WHEN abs(a) < 10736893952 THEN round(a / 1048576)::BIGINT || ' MB' WHEN abs(a) < 10994579406848 THEN round(a / 1073741824)::BIGINT || ' GB'
+  ELSE round(a / 1099511627776)::BIGINT || ' TB' END;
 CREATE MACRO pg_encoding_to_char(a) AS 'UTF8';
 CREATE MACRO pg_char_to_encoding(a) AS 6;
 CREATE MACRO pg_client_encoding() AS 'UTF8';
@@ -87,11 +90,11 @@ CREATE MACRO __json_without(a, b VARCHAR) AS CASE
   (a, b VARCHAR[]) AS to_json(map_from_entries(list_filter(map_entries(a::MAP(VARCHAR, JSON)), lambda e: NOT list_contains(b, e.key))));
 CREATE MACRO __json_object(a) AS
   ('{' || array_to_string(list_transform(a, lambda e: to_json(e.k) || ':' || coalesce(e.v, 'null')), ',') || '}')::JSON;
-CREATE MACRO __json_items(a) AS unnest(a::JSON::JSON[]);
+CREATE MACRO __json_items(a) AS unnest(list_transform(a::JSON::JSON[], lambda e: coalesce(e, 'null'::JSON)));
 CREATE MACRO __json_texts(a) AS unnest(list_transform(a::JSON::JSON[], lambda e: e ->> '$'));
 CREATE MACRO __json_keys(a) AS unnest(CASE WHEN a IS NULL OR json_type(a::JSON) = 'OBJECT' THEN json_keys(a::JSON)
   ELSE error('cannot call jsonb_object_keys on ' || CASE json_type(a::JSON) WHEN 'ARRAY' THEN 'an array' ELSE 'a scalar' END) END);
-CREATE MACRO __json_values(a) AS unnest(map_values(a::JSON::MAP(VARCHAR, JSON)));
+CREATE MACRO __json_values(a) AS unnest(list_transform(map_values(a::JSON::MAP(VARCHAR, JSON)), lambda e: coalesce(e, 'null'::JSON)));
 CREATE MACRO __json_value_texts(a) AS unnest(list_transform(map_values(a::JSON::MAP(VARCHAR, JSON)), lambda e: e ->> '$'));
 CREATE MACRO json_typeof(a) AS CASE json_type(a::JSON) WHEN 'VARCHAR' THEN 'string' WHEN 'OBJECT' THEN 'object' WHEN 'ARRAY' THEN 'array'
   WHEN 'BOOLEAN' THEN 'boolean' WHEN 'NULL' THEN 'null' WHEN json_type(a::JSON) THEN 'number' END;
@@ -235,6 +238,60 @@ CREATE MACRO __arc(a, b, c, d) AS 2 * asin(sqrt(
 CREATE MACRO geo_distance(a, b, c, d) AS 6371 * __arc(a, b, c, d),
   (a, b, c, d, unit) AS CASE upper(unit) WHEN 'KM' THEN 6371 WHEN 'MILES' THEN 3959
     ELSE error('the unit of geo_distance is KM or MILES') END * __arc(a, b, c, d);
+
+-- Functions of Spark SQL. A text is a date or a time where one is wanted.
+CREATE MACRO __date_add(a, n INTEGER) AS a::DATE + n, (a, n BIGINT) AS a::DATE + n::INTEGER, (a, n INTERVAL) AS a + n;
+CREATE MACRO __date_sub(a, n INTEGER) AS a::DATE - n, (a, n BIGINT) AS a::DATE - n::INTEGER, (a, n INTERVAL) AS a - n,
+  (unit, a, b) AS date_sub(unit, a, b);
+CREATE MACRO add_months(a, n) AS (a::DATE + to_months(n::INTEGER))::DATE;
+CREATE MACRO __last_day(a) AS last_day(a::DATE);
+CREATE MACRO months_between(a, b) AS CASE
+  WHEN day(a::TIMESTAMP) = day(b::TIMESTAMP) OR (a::DATE = last_day(a::DATE) AND b::DATE = last_day(b::DATE))
+    THEN ((year(a::DATE) - year(b::DATE)) * 12 + month(a::DATE) - month(b::DATE))::DOUBLE
+  ELSE round((year(a::DATE) - year(b::DATE)) * 12 + month(a::DATE) - month(b::DATE) + ((day(a::DATE) - day(b::DATE)) * 86400
+    + epoch(a::TIMESTAMP - a::DATE::TIMESTAMP) - epoch(b::TIMESTAMP - b::DATE::TIMESTAMP)) / 2678400.0, 8) END;
+CREATE MACRO date_from_unix_date(n) AS DATE '1970-01-01' + n::INTEGER;
+CREATE MACRO timestamp_seconds(n) AS to_timestamp(n);
+CREATE MACRO timestamp_millis(n) AS to_timestamp(n / 1000.0);
+CREATE MACRO timestamp_micros(n) AS make_timestamptz(n);
+CREATE MACRO __sequence(a INTEGER, b INTEGER) AS CASE WHEN a <= b THEN generate_series(a, b) ELSE generate_series(a, b, -1) END::INTEGER[],
+  (a BIGINT, b BIGINT) AS CASE WHEN a <= b THEN generate_series(a, b) ELSE generate_series(a, b, -1) END,
+  (a DATE, b DATE) AS generate_series(a, b, CASE WHEN a <= b THEN INTERVAL '1 day' ELSE INTERVAL '-1 day' END)::DATE[],
+  (a INTEGER, b INTEGER, s INTEGER) AS generate_series(a, b, s)::INTEGER[], (a BIGINT, b BIGINT, s BIGINT) AS generate_series(a, b, s),
+  (a DATE, b DATE, s INTERVAL) AS generate_series(a, b, s)::DATE[], (a TIMESTAMP, b TIMESTAMP, s INTERVAL) AS generate_series(a, b, s),
+  (a TIMESTAMPTZ, b TIMESTAMPTZ, s INTERVAL) AS generate_series(a, b, s);
+CREATE MACRO array_repeat(a, n) AS list_transform(range(n), lambda i: a);
+CREATE MACRO array_insert(a, p, v) AS CASE WHEN p > 0 THEN list_concat(list_concat(a[:p - 1], [v]), a[p:])
+  WHEN p < 0 THEN list_concat(list_concat(a[:len(a) + p + 1], [v]), a[len(a) + p + 2:]) ELSE error('the place 0 is not one of an array') END;
+CREATE MACRO __union(a, b) AS __distinct(list_concat(a, b));
+CREATE MACRO __split_most(a, b, n) AS CASE WHEN len(string_split(a, b)) <= n THEN string_split(a, b)
+  ELSE list_append(string_split(a, b)[:n - 1], array_to_string(string_split(a, b)[n:], b)) END;
+CREATE MACRO __str_to_map(a, b, c) AS
+  map_from_entries(list_transform(string_split(a, b), lambda e: row(split_part(e, c, 1), CASE WHEN contains(e, c) THEN substr(e, instr(e, c) + length(c)) END)));
+CREATE MACRO get(a, i) AS a[i + 1];
+CREATE MACRO isnotnull(a) AS a IS NOT NULL;
+CREATE MACRO nanvl(a, b) AS CASE WHEN isnan(a) THEN b ELSE a END;
+CREATE MACRO zeroifnull(a) AS coalesce(a, 0);
+CREATE MACRO nullifzero(a) AS nullif(a, 0);
+CREATE MACRO substring_index(a, b, n) AS CASE WHEN n > 0 THEN array_to_string(string_split(a, b)[:n], b)
+  WHEN n < 0 THEN array_to_string(string_split(a, b)[greatest(len(string_split(a, b)) + n + 1, 1):], b) WHEN n = 0 THEN '' END;
+CREATE MACRO find_in_set(a, b) AS CASE WHEN contains(a, ',') THEN 0 ELSE coalesce(list_position(string_split(b, ','), a), 0) END::INTEGER;
+CREATE MACRO format_number(a, n) AS format('{:,.' || n || 'f}', a::DOUBLE);
+CREATE MACRO mask(a) AS regexp_replace(regexp_replace(regexp_replace(a, '[A-Z]', 'X', 'g'), '[a-z]', 'x', 'g'), '[0-9]', 'n', 'g');
+CREATE MACRO parse_url(a, part) AS nullif(CASE upper(part) WHEN 'PROTOCOL' THEN regexp_extract(a, '^([^:/]+)://', 1)
+  WHEN 'HOST' THEN regexp_extract(a, '^[^:/]+://(?:[^/@]*@)?([^/:?#]+)', 1) WHEN 'PATH' THEN regexp_extract(a, '^[^:/]+://[^/?#]*([^?#]*)', 1)
+  WHEN 'QUERY' THEN regexp_extract(a, '\?([^#]*)', 1) WHEN 'REF' THEN regexp_extract(a, '#(.*)', 1)
+  WHEN 'AUTHORITY' THEN regexp_extract(a, '^[^:/]+://([^/?#]+)', 1) WHEN 'FILE' THEN regexp_extract(a, '^[^:/]+://[^/?#]*([^#]*)', 1)
+  WHEN 'USERINFO' THEN regexp_extract(a, '^[^:/]+://([^/@]+)@', 1) ELSE '' END, ''),
+  (a, part, k) AS CASE WHEN upper(part) = 'QUERY' THEN nullif(regexp_extract(a, '[?&]' || regexp_escape(k) || '=([^&#]*)', 1), '') END;
+CREATE MACRO e() AS exp(1);
+CREATE MACRO expm1(a) AS exp(a) - 1;
+CREATE MACRO log1p(a) AS ln(1 + a);
+CREATE MACRO hypot(a, b) AS sqrt(a * a + b * b);
+CREATE MACRO pmod(a, b) AS ((a % __nonzero(b)) + b) % b;
+CREATE MACRO try_add(a, b) AS TRY(a + b);
+CREATE MACRO try_subtract(a, b) AS TRY(a - b);
+CREATE MACRO try_multiply(a, b) AS TRY(a * b);
 
 -- Windows of time, from the epoch on. Those of months begin with a month; DuckDB's other ones begin at 2000-01-03. A date is its midnight.
 CREATE MACRO __bucket(size, t) AS time_bucket(size, t + INTERVAL '0 seconds',

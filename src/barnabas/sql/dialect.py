@@ -22,6 +22,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from barnabas import limits
 from barnabas.sql import spark_functions
 from barnabas.sql.interface import SqlError
+from barnabas.sql.set_words import with_plain_sets
 from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
 from barnabas.sql.table_words import with_plain_windows
 
@@ -54,6 +55,10 @@ class Barnabas(Postgres):
     class Parser(PostgresParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {**PostgresParser.FUNCTIONS, **spark_functions.FUNCTIONS}
         FUNC_TOKENS: ClassVar[set[TokenType]] = {*PostgresParser.FUNC_TOKENS, TokenType.STREAM}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            **PostgresParser.FUNCTION_PARSERS, "SUBSTR": lambda self: self._parse_called("SUBSTRING", "substr"),
+            "DATE_PART": lambda self: self._parse_called("DATE_PART", "date_part"),
+        }  # fmt: skip
         FACTOR: ClassVar[dict[Any, Any]] = {**PostgresParser.FACTOR, TokenType.DIV: exp.IntDiv}
 
         def _parse_generated_as_identity(self) -> Any:
@@ -75,6 +80,15 @@ class Barnabas(Postgres):
                 self._match_r_paren()
             return made
 
+        def _parse_column_constraint(self) -> Any:
+            """Not Flink's METADATA, which names a column of the record."""
+            if self._curr and self._curr.text.upper() == "METADATA":
+                raise SqlError(
+                    "0A000", "METADATA columns are not supported", position=int(self._curr.start) + 1,
+                    hint="each table has the columns _timestamp, _partition, _offset, _key and _headers",
+                )  # fmt: skip
+            return super()._parse_column_constraint()
+
         def _parse_unnamed_constraint(self, constraints: Any = None) -> Any:
             """Also `WATERMARK FOR column AS expression`. A column may have the name `watermark`."""
             if self._curr and self._curr.text.upper() == "WATERMARK" and self._next and self._next.text.upper() == "FOR":
@@ -84,6 +98,12 @@ class Barnabas(Postgres):
                     self.raise_error("AS follows the column of a WATERMARK")
                 return exp.WatermarkColumnConstraint(this=time, expression=self._parse_disjunction())
             return super()._parse_unnamed_constraint(constraints)
+
+        def _parse_called(self, name: str, written: str) -> Any:
+            """A function with a syntax of its own, and the name that it has in the statement."""
+            made = PostgresParser.FUNCTION_PARSERS[name](self)
+            made.meta[WRITTEN] = written
+            return made
 
         def _parse_stream(self) -> Any:
             """`STREAM t` and `STREAM(t)` in FROM: the table with a mark. A table may have the name `stream`."""
@@ -288,7 +308,7 @@ _ONE_UNIT = re.compile(r"\s*[+-]?\d+(\.\d+)?\s*[a-zA-Z]+\s*\Z")
 def _readable(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with what sqlglot would read wrongly written in another way: intervals of several units, lists of oids,
     `ORDER BY x USING <`, casts of typed literals, and the functions `div` and `window`."""
-    tokens = with_plain_windows(tokens)
+    tokens = with_plain_sets(with_plain_windows(tokens))
     made: list[Token] = []
     for place, token in enumerate(tokens):
         before = made[-1] if made else None
@@ -444,7 +464,7 @@ def words_of(node: Any) -> str:
     return _CLAUSES.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
 
 
-_CLAUSES = {"Reference": "REFERENCES", "Computed": "GENERATED ALWAYS AS", "AlterRename": "RENAME"}
+_CLAUSES = {"SchemaComment": "COMMENT", "Reference": "REFERENCES", "Computed": "GENERATED ALWAYS AS", "AlterRename": "RENAME"}
 
 
 def to_duckdb(tree: Any) -> str:

@@ -79,6 +79,15 @@ def _plain(name: str) -> Callable[[list[Any]], Any]:
     return lambda args: exp.Anonymous(this=name, expressions=args)
 
 
+SPARK_CALLS = (
+    "add_months", "approx_percentile", "array_insert", "array_union", "arrays_overlap", "bround", "date_add", "date_diff",
+    "date_from_unix_date", "date_sub", "datediff", "elt", "first", "forall", "format_string", "from_json", "isnull", "last", "last_day",
+    "map_contains_key", "map_filter", "mask", "months_between", "parse_url", "percentile", "percentile_approx", "sequence",
+    "soundex", "split", "str_to_map", "timestamp_micros", "timestamp_millis", "timestamp_seconds", "transform", "transform_keys",
+    "transform_values", "trunc", "try_add", "try_multiply", "try_subtract", "zip_with",
+)  # fmt: skip
+"""Functions that stay as they are written: `planning/spark_calls.py` and macros make DuckDB's of them, and Spark knows them."""
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: make for name, make in _OWN.items() if name not in PostgresParser.FUNCTIONS},
     "TO_CHAR": _plain("to_char"),
@@ -92,4 +101,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "TO_DATE": _to_date,
     "TO_TIMESTAMP": _to_timestamp,
     "FROM_UTC_TIMESTAMP": _from_utc,
+    "LIKE": lambda args: exp.Like(this=args[0], expression=args[1]),
+    **{name.upper(): _plain(name) for name in SPARK_CALLS},
 }

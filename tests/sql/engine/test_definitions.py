@@ -223,7 +223,7 @@ def test_definitions_that_are_refused(ask: Asking, text: str, state: str) -> Non
 
 @pytest.mark.parametrize(("text", "words", "hint"), [
     ("create table bad (a int auto_increment)", "AUTO_INCREMENT", "IDENTITY"),
-    ("create table bad (a point)", '"point" does not exist', "text"),
+    ("create table bad (a box)", '"box" does not exist', "text"),
     ("create user ann", "CREATE USER", "barnabas user add"),
     ("create role ann", "CREATE ROLE", "barnabas acl"),
     ("alter table worded alter column a type text", "cannot become text", "wider"),

@@ -202,6 +202,54 @@ def test_select_for_update(ask: Asking, other: Asking, waiting: Waiting) -> None
     assert second.result() == [(5,)]
 
 
+def test_skip_locked_gives_each_session_rows_of_its_own(ask: Asking, other: Asking) -> None:
+    ask("insert into counts values (3, 0, 'c')")
+    take = "select id from counts where n = 0 order by id limit 1 for update skip locked"
+    ask("begin")
+    other("begin")
+    assert ask.rows(take) == [(1,)]
+    assert other.rows(take) == [(2,)]
+    assert ask.rows(take) == [(1,)]  # its own row is free for it
+    ask("update counts set n = 1 where id = 1")
+    assert other.rows("select id from counts order by id for no key update skip locked") == [(2,), (3,)]
+    assert ask.rows("select id from counts where n = 0 for share skip locked") == []
+    ask("commit")
+    assert other.rows("select id, n from counts order by id limit 2 for update skip locked") == [(1, 1), (2, 0)]
+    other("rollback")
+    assert ask.rows(take) == [(2,)]
+
+
+def test_skip_locked_of_rows_without_a_key(ask: Asking, other: Asking) -> None:
+    ask("drop table if exists jobs")
+    ask("create table jobs (name text)")
+    ask("insert into jobs values ('a'), ('a'), ('b')")
+    take = "select name from jobs where name = 'a' limit 1 for update skip locked"
+    ask("begin")
+    other("begin")
+    assert [ask.rows(take), other.rows(take)] == [[("a",)], [("a",)]]
+    ask("delete from jobs where _row = '0:0'")
+    ask("commit")
+    other("commit")
+    assert ask.rows("select count(*) from jobs") == [(2,)]
+
+
+def test_lock_table_keeps_others_from_changing_rows(ask: Asking, other: Asking, waiting: Waiting) -> None:
+    ask("begin")
+    ask("lock table counts in row exclusive mode")  # others may change rows
+    assert other("update counts set n = 1 where id = 1").tag == "UPDATE 1"
+    ask("lock counts")
+    assert other.error("select * from counts where id = 2 for update nowait").sqlstate == "55P03"
+    other("begin")
+    error = other.error("lock table counts nowait")
+    assert (error.sqlstate, error.message) == ("55P03", 'could not obtain lock on relation "counts"')
+    other("rollback")
+    second = waiting(lambda: other("update counts set n = n + 1 where id = 1"))
+    ask("update counts set n = 5 where id = 1")
+    ask("commit")
+    second.result()
+    assert ask.rows("select n from counts where id = 1") == [(6,)]
+
+
 @pytest.mark.parametrize(
     ("statement", "sqlstate", "message"),
     [
@@ -209,7 +257,12 @@ def test_select_for_update(ask: Asking, other: Asking, waiting: Waiting) -> None
         ("select n from counts group by n for share", "0A000", "FOR SHARE is not allowed with GROUP BY clause"),
         ("select 1 union select 2 for update", "0A000", "FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT"),
         ("select * from counts for update of t", "42P01", 'relation "t" in FOR UPDATE clause not found in FROM clause'),
-        ("select * from counts for update skip locked", "0A000", "SKIP LOCKED is not supported"),
+        (
+            "select * from counts limit 1 offset 1 for update skip locked",
+            "0A000",
+            "SKIP LOCKED with a join or OFFSET is not supported",
+        ),
+        ("select * from counts limit 1 + 1 for update skip locked", "0A000", "SKIP LOCKED needs a number behind LIMIT"),
         ("select * from (select * from counts for update) t", "0A000", "FOR UPDATE is not supported here"),
     ],
 )

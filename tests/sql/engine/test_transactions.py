@@ -200,7 +200,6 @@ def test_modes_that_are_refused(ask: Asking) -> None:
 
 
 def test_locks_that_are_refused(ask: Asking) -> None:
-    assert ask.error("select * from t for share skip locked").sqlstate == "0A000"
     for words in ("for update", "for no key update of t nowait", "for share skip locked"):
         assert ask.error(f"select * from (select * from t {words}) x").sqlstate == "0A000"
     assert ask.error("select pg_advisory_lock(1)").sqlstate == "42883"

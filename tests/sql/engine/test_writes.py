@@ -86,7 +86,7 @@ def test_insert_with_parameters(ask: Asking, value: object) -> None:
         ("update log set a = 1", "55000"),
         ("delete from log", "55000"),
         ("update t set nope = 1", "42703"),
-        ("update t set id = 1", "0A000"),
+        ("update t set id = null", "23502"),
         ("update t set name = null where id = 0", "23502"),
         ("insert into log values (1, 'a') on conflict (a) do nothing", "42P10"),
         ("insert into t values (1) on conflict (name) do nothing", "42P10"),

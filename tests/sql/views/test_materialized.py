@@ -197,7 +197,7 @@ def test_functions_of_the_dialect(ask: Asking) -> None:
     ("statement", "words"),
     [
         ("create source s as select 1", "CREATE TABLE"),
-        ("create source s (a int) with (connector = 'kafka')", "CREATE TABLE"),
+        ("create source s from kafka connection k (topic 't')", "CREATE TABLE"),
         ("create sink s from v", "topic of a materialized view"),
         ("terminate q", "DROP JOB"),
         ("print 'sales'", "SUBSCRIBE"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+from sqlglot import exp
 
 from barnabas.schemas.arrow.shapes import WORD
 from barnabas.sql.interface import SqlError
@@ -215,6 +216,7 @@ _SQL: dict[str, pa.DataType] = {
     "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"),
     "TIMESTAMPLTZ": pa.timestamp("us", tz="UTC"),
     "INTERVAL": pa.month_day_nano_interval(),
+    "POINT": pa.string(),
 }
 
 
@@ -231,6 +233,8 @@ _MARKED = {"JSON": b"json", "JSONB": b"json", "UUID": b"uuid"}
 
 def declared(kind: Any) -> pa.DataType:
     """The type that a word of SQL means, from sqlglot's `DataType`. Raises SqlError 42704."""
+    if isinstance(kind.this, exp.Interval):  # INTERVAL HOUR TO MINUTE: which parts it has is not checked
+        return _SQL["INTERVAL"]
     word = str(getattr(kind.this, "value", kind.this))
     found = _SQL.get(word)
     if found is not None:

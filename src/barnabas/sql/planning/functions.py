@@ -152,6 +152,8 @@ def _anonymous(node: Any) -> Any:
         return _shown(node)
     if name in ("sha224", "sha256", "sha384", "sha512") and len(arguments) == 1:
         return _call("__digest", arguments[0], exp.convert(int(name[3:])))
+    if name == "age" and any(_is_text(each) for each in arguments):
+        return _call(name, *(exp.cast(each.copy(), "timestamp") if _is_text(each) else each for each in arguments))
     if name == "octet_length":
         return _call("__octets", *arguments)
     if name not in ("regexp_match", "regexp_matches") or len(arguments) not in (2, 3):
@@ -167,6 +169,10 @@ def _anonymous(node: Any) -> Any:
             return _match(arguments[0], wanted)
         return _call("flatten", _all_groups(arguments[0], wanted))
     return _matches(arguments[0], wanted, repeated="g" in flags)
+
+
+def _is_text(node: Any) -> bool:
+    return isinstance(node, exp.Literal) and bool(node.is_string)
 
 
 _TIME_WORDS = {

@@ -35,6 +35,7 @@ _NAMES = {
     "cardinality": "len",
     "pg_typeof": "__pg_typeof",
     "every": "bool_and",
+    "pg_size_pretty": "__size_pretty",
 }
 _CASTS = {
     "bool": "boolean", "int2": "smallint", "int4": "integer", "int8": "bigint", "float4": "real", "float8": "double", "text": "text",
@@ -48,13 +49,29 @@ _FRACTIONS = {
 
 def rename_functions(tree: Any) -> None:
     """Functions that DuckDB has by another name."""
+    for node in tree.find_all(exp.JSONFormat):
+        _name_fields(node)
     for node in tree.find_all(exp.Anonymous):
         written = str(node.this).lower()
         name = _NAMES.get(written)
+        if name == "to_json" or written == "to_json":
+            _name_fields(node)
         if name is not None:
             node.set("this", name)
         elif written in _CASTS and len(node.expressions) == 1:
             node.replace(exp.cast(node.expressions[0].copy(), _CASTS[written], dialect="duckdb"))
+
+
+def _name_fields(call: Any) -> None:
+    """The fields of `ROW(…)` are called f1, f2, … in a document."""
+    row = call.this if isinstance(call, exp.JSONFormat) else call.expressions[0] if len(call.expressions) == 1 else None
+    if not isinstance(row, exp.Anonymous) or str(row.this).lower() != "row" or not row.expressions:
+        return
+    fields = [
+        exp.PropertyEQ(this=exp.to_identifier(f"f{place}"), expression=each.copy())
+        for place, each in enumerate(row.expressions, 1)
+    ]
+    row.replace(exp.Struct(expressions=fields))
 
 
 def keep_fractions(tree: Any) -> None:

@@ -13,7 +13,6 @@ UNNAMED = "?column?"
 _NAMES: dict[type[exp.Expression], str] = {
     exp.Case: "case",
     exp.Coalesce: "coalesce",
-    exp.Boolean: "bool",
     exp.Exists: "exists",
     exp.Array: "array",
     exp.GroupConcat: "string_agg",
@@ -43,6 +42,14 @@ def with_names(tree: Any) -> Any:
     for name, clause in clauses.items():
         made.set(name, clause)
     return made
+
+
+def fold_outputs(tree: exp.Expression) -> None:
+    """Write the names that a statement gives outputs outside of quotes in lower case, as Postgres does."""
+    for alias in tree.find_all(exp.Alias):
+        name: Any = alias.args.get("alias")
+        if isinstance(name, exp.Identifier) and not name.args.get("quoted"):
+            name.set("this", name.name.lower())
 
 
 def name_outputs(tree: exp.Expression) -> None:
@@ -101,7 +108,7 @@ def name_of(item: Any) -> str:
         case exp.Alias() | exp.Column():
             return str(item.output_name)
         case exp.Cast():
-            return _name_of_cast(item)
+            return str(item.meta[WRITTEN]) if item.meta.get(WRITTEN) == "div" else _name_of_cast(item)
         case exp.Paren() | exp.Window() | exp.Filter() | exp.WithinGroup() | exp.Bracket() | exp.IgnoreNulls():
             return name_of(item.this)
         case exp.Subquery():
@@ -143,6 +150,7 @@ _WORDS = {
     "BOOLEAN": "bool",
     "DECIMAL": "numeric",
     "VARBINARY": "bytea",
+    "CHAR": "bpchar",
     "TIMESTAMPNTZ": "timestamp",
 }
 

@@ -32,13 +32,14 @@ from barnabas.sql.planning.intervals import read_intervals
 from barnabas.sql.planning.literals import read_compared_arrays, read_literals
 from barnabas.sql.planning.names import AS_OF, parts_of, position_in, tables_of, take_as_of
 from barnabas.sql.planning.operators import keep_fractions, rename_functions, rewrite_operators
-from barnabas.sql.planning.outputs import name_outputs, with_names
+from barnabas.sql.planning.outputs import fold_outputs, name_outputs, with_names
 from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.planning.routine_calls import OWN
 from barnabas.sql.planning.row_functions import read_row_functions
 from barnabas.sql.planning.sequences import read_sequences
 from barnabas.sql.planning.small_integers import widen_literals
+from barnabas.sql.planning.spark_words import read_spark_words
 from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
 from barnabas.sql.planning.values import read_values
@@ -191,6 +192,9 @@ def _read(
     for table in tree.find_all(exp.Table):
         take_as_of(table)
     tree = with_names(tree)
+    if not is_spark:
+        fold_outputs(tree)
+    read_spark_words(tree, is_spark=is_spark)
     read_literals(tree, is_spark=is_spark)
     read_intervals(tree)
     read_time_windows(tree)

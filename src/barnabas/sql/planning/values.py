@@ -63,6 +63,10 @@ class _Kinds:
             case exp.ArrayAgg():
                 inner = self.of(node.this)
                 return pa.list_(pa.null() if inner is None else inner)
+            case exp.Interval():
+                return pa.month_day_nano_interval()
+            case exp.Sub() if all(_is_moment(self.of(each)) for each in (node.this, node.expression)):
+                return pa.month_day_nano_interval()
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
                 return self._wider(self.of(node.this), self.of(node.expression))
             case exp.Literal():
@@ -107,8 +111,8 @@ def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
             return _text_beside_number(node, kinds)
         case exp.Cast():
             return _cast(node, kinds)
-        case exp.Sum() if _is_interval(node.this, kinds):
-            return _sum_of_intervals(node.this)
+        case exp.Sum() | exp.Avg() if _is_interval(node.this, kinds):
+            return _of_intervals(node)
         case exp.Substring() if kinds.of(node.this) == pa.binary():
             return _call("__bytes_part", *(each for each in (node.this, node.args.get("start"), node.args.get("length")) if each))
         case exp.Length() if kinds.of(node.this) == pa.binary():
@@ -117,12 +121,38 @@ def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
             return _call("__hex32", node.this)
         case exp.Dot() if isinstance(node.expression, exp.Identifier):
             return _field(node)
+        case exp.Func() if _is_part_of_text(node, kinds):
+            return _with_time(node)
     return None
+
+
+_PARTS = (
+    exp.Year, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfYear, exp.DayOfWeek, exp.Week, exp.WeekOfYear, exp.Quarter, exp.Hour, exp.Minute,
+    exp.Second, exp.NextDay,
+)  # fmt: skip
+
+
+def _is_part_of_text(node: Any, kinds: _Kinds) -> bool:
+    """Whether a function such as `year` has a text, which Spark reads as a time."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower() == "weekday" and len(node.expressions) == 1 and kinds.of(node.expressions[0]) == pa.string()
+    return isinstance(node, _PARTS) and kinds.of(node.this) == pa.string()
+
+
+def _with_time(node: Any) -> Any:
+    if isinstance(node, exp.Anonymous):  # Monday is 0
+        days = _call("isodow", exp.cast(node.expressions[0].copy(), "date"))
+        return exp.Paren(this=exp.Sub(this=days, expression=exp.convert(1)))
+    made = node.copy()
+    made.set("this", exp.cast(node.this.copy(), "timestamp"))
+    return made
 
 
 def _of_arrays(node: Any, kinds: _Kinds) -> Any:
     """Functions and operators of arrays."""
     match node:
+        case exp.Reverse() if (kinds.depth(node.this) or 0) > 0:
+            return _call("list_reverse", node.this)
         case exp.DPipe():
             return _joined(node.this, node.expression, kinds)
         case exp.ArrayConcat() if len(node.expressions) == 1:
@@ -237,6 +267,16 @@ def _is_time(node: Any, kinds: _Kinds) -> bool:
 def _is_interval(node: Any, kinds: _Kinds) -> bool:
     kind = kinds.of(node)
     return kind is not None and pa.types.is_interval(kind)
+
+
+def _is_moment(kind: pa.DataType | None) -> bool:
+    return kind is not None and bool(pa.types.is_timestamp(kind))
+
+
+def _of_intervals(node: Any) -> Any:
+    if isinstance(node, exp.Sum):
+        return _sum_of_intervals(node.this)
+    return exp.Paren(this=exp.Div(this=_sum_of_intervals(node.this), expression=exp.Count(this=node.this.copy())))
 
 
 def _sum_of_intervals(node: Any) -> Any:

@@ -24,7 +24,7 @@ from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.table_clauses import NOTHING
 from barnabas.sql.statements.target import assignments, cast_to, column_named, first_of_each, last_of_each, with_columns
-from barnabas.sql.states import CARDINALITY, syntax_error
+from barnabas.sql.states import CARDINALITY, not_supported, syntax_error
 from barnabas.sql.writing.records import check_rows, keys_of
 
 EXCLUDED = "excluded"
@@ -35,11 +35,29 @@ PLAIN = (
 LAST = "last"  # the mark of a clause that takes the last of several rows with one key
 
 
-def clause_of(relation: TopicRelation) -> exp.OnConflict | None:
-    """ON CONFLICT as the table declares it for statements without the clause; None if it does not."""
+def clause_of(relation: TopicRelation, alternative: str = "") -> exp.OnConflict | None:
+    """ON CONFLICT as a statement without the clause, or the table, declares it; None if neither does. Raises SqlError.
+
+    Args:
+        alternative: the word behind INSERT OR, as DuckDB and SQLite have it: `replace` or `ignore`.
+    """
+    if alternative:
+        return _alternative(relation, alternative.lower())
     action = relation.definition.on_conflict if relation.definition is not None else ""
-    if not action:
-        return None
+    return _clause(relation, action) if action else None
+
+
+def _alternative(relation: TopicRelation, word: str) -> exp.OnConflict:
+    if word == "ignore":
+        return exp.OnConflict(action=exp.var("DO NOTHING"))
+    if word != "replace":
+        raise not_supported(f"INSERT OR {word.upper()} is not supported", hint="there are INSERT OR REPLACE and INSERT OR IGNORE")
+    if not relation.is_keyed or relation.has_row_names:
+        raise SqlError("42P10", f'INSERT OR REPLACE needs a primary key, and the table "{relation.name}" has none')
+    return _clause(relation, "OVERWRITE")
+
+
+def _clause(relation: TopicRelation, action: str) -> exp.OnConflict:
     keys = [exp.to_identifier(each, quoted=True) for each in relation.keys]
     if action == NOTHING:
         return exp.OnConflict(action=exp.var("DO NOTHING"), conflict_keys=keys)

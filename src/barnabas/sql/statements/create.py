@@ -22,6 +22,7 @@ from barnabas.sql.results import Done
 from barnabas.sql.statements.columns import columns_of, drop_foreign_keys, folded, key_column
 from barnabas.sql.statements.constraints import check_conditions, take_constraints, with_constraints
 from barnabas.sql.statements.enforcement import checks_plan
+from barnabas.sql.statements.foreign_options import notice_of, read_options, taken_encoding
 from barnabas.sql.statements.generated import check_generated_columns, with_generated_words
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.numbered import Numbering, with_sequences
@@ -49,7 +50,7 @@ STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user
 FOREIGN_KEYS = Notice("foreign keys are not enforced", "WARNING", "01000", "a row may refer to one that is not there")
 _OTHER = {
     "INDEX": "a table with a primary key is read by key without an index",
-    "DATABASE": "there is one database",
+    "DATABASE": "there is one database; CREATE SCHEMA makes a schema",
     "USER": "`barnabas user add` makes one",
     "ROLE": "`barnabas user add` makes a user, and `barnabas acl` gives rights",
     "AGGREGATE": "CREATE FUNCTION makes a function of single rows",
@@ -58,6 +59,9 @@ _OTHER = {
     "TRIGGER": "read the topic with a consumer",
     "EXTENSION": "no statement loads an extension",
     "SOURCE": "CREATE TABLE … WITH (topic = …) declares a table over a topic",
+    "CONNECTION": "tables are topics of this cluster",
+    "CLUSTER": "leave it out: jobs run on the engine",
+    "CATALOG": "CREATE SCHEMA makes a schema",
     "SINK": "the topic of a materialized view has its rows and changes",
 }
 
@@ -69,6 +73,7 @@ class Options(NamedTuple):
         configs: settings of a topic that is created, such as `retention.ms`.
         append_only: whether rows are only added; None if the statement does not say it.
         on_conflict: what becomes of a new row whose key is there, `overwrite` or `nothing`; empty: it is refused.
+        ignored: options of other databases that have no effect.
     """
 
     topic: str | None = None
@@ -80,6 +85,7 @@ class Options(NamedTuple):
     configs: Mapping[str, str] = {}
     append_only: bool | None = None
     on_conflict: str = ""
+    ignored: tuple[str, ...] = ()
 
     @property
     def can_change(self) -> bool:
@@ -108,6 +114,8 @@ def create(session: Host, statement: Statement, tree: Any) -> Ready:
         make_table(session, definition, options, numbered, if_not_exists=bool(tree.args.get("exists")))
         if has_foreign_keys:
             session.notify(FOREIGN_KEYS)
+        if options.ignored:
+            session.notify(notice_of(options.ignored))
         return Done("CREATE TABLE")
 
     return Ready(statement.text, run)
@@ -120,6 +128,8 @@ def tree_of(statement: Statement) -> Any:
         words = "CREATE " + (kind or statement.word(1))
         raise not_supported(f"{words} is not supported", statement.position(1), _OTHER.get(kind, "use CREATE TABLE"))
     statement, options = taken_clauses(with_generated_words(statement))
+    statement, encoding = taken_encoding(statement)
+    options |= encoding
     tree = parse(statement)
     if not isinstance(tree, exp.Create):
         raise not_supported("this form of CREATE TABLE is not supported", hint="CREATE TABLE name (column type, …) WITH (…)")
@@ -141,7 +151,7 @@ def private(session: Host, tree: Any, definition: TableDefinition, options: Opti
 def _refuse(tree: Any) -> None:
     if tree.args.get("replace"):
         raise not_supported("CREATE OR REPLACE TABLE is not supported", hint="DROP the table first")
-    for node in tree.find_all(exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty, exp.LikeProperty):
+    for node in tree.find_all(exp.UnloggedProperty, exp.InheritsProperty, exp.PartitionedByProperty):
         raise not_supported(
             f"CREATE TABLE with {words_of(node)} is not supported", hint="CREATE TABLE name (column type, …) WITH (…)"
         )
@@ -219,18 +229,8 @@ def options_of(properties: Any) -> Options:
     """The words after WITH. Raises SqlError."""
     found: dict[str, str] = {}
     configs: dict[str, str] = {}
-    for each in properties.expressions if properties is not None else ():
-        if isinstance(each, exp.TemporaryProperty):
-            continue
-        if type(each) not in (exp.Property, exp.FileFormatProperty):
-            raise not_supported(f"{each.sql('postgres')} is not supported", hint=f"WITH takes {', '.join(OPTIONS)}")
-        if isinstance(each, exp.FileFormatProperty):
-            found["format"] = _format(each.this.name)
-            continue
-        name = (each.this if isinstance(each.this, str) else each.this.name).lower()
-        name = KSQLDB.get(name, name)
-        value = each.args["value"]
-        value = value if isinstance(value, str) else str(value.this) if isinstance(value, exp.Boolean) else value.name
+    given, ignored = read_options(_given(properties))
+    for name, value in given:
         if name in APPEND_ONLY:
             found["append_only"] = value
         elif name in OPTIONS:
@@ -253,7 +253,28 @@ def options_of(properties: Any) -> Options:
     return Options(
         found.get("topic"), key, found.get("format", "json"), _number(found, "partitions"), _number(found, "replicas"),
         found.get("mode", "permissive"), configs, _switch(found, "append_only"), _conflict(found),
+        ignored,
     )  # fmt: skip
+
+
+def _given(properties: Any) -> list[tuple[str, str]]:
+    """The options as they are written, with names in lower case. Raises SqlError."""
+    found = []
+    for each in properties.expressions if properties is not None else ():
+        if isinstance(each, exp.TemporaryProperty):
+            continue
+        if type(each) not in (exp.Property, exp.FileFormatProperty):
+            raise not_supported(f"{words_of(each)} of a table is not supported", hint=f"WITH takes {', '.join(OPTIONS)}")
+        if isinstance(each, exp.FileFormatProperty):
+            found.append(("format", each.this.name))
+            continue
+        option = each.this
+        name = option if isinstance(option, str) else option.sql() if isinstance(option, exp.Dot) else option.name
+        name = name.lower()
+        value = each.args["value"]
+        value = value if isinstance(value, str) else str(value.this) if isinstance(value, exp.Boolean) else value.name
+        found.append((KSQLDB.get(name, name), value))
+    return found
 
 
 def _format(word: str) -> str:

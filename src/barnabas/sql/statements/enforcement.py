@@ -241,6 +241,15 @@ def without_duplicates(session: Host, relation: TopicRelation, rows: pa.Table, s
     return rows
 
 
+def check_distinct(relation: TopicRelation, rows: pa.Table) -> None:
+    """Raises SqlError 23505 if two of the rows have one key."""
+    seen: set[bytes] = set()
+    for place, key in enumerate(keys_of(relation, rows)):
+        if key in seen:
+            raise _duplicate_key(relation, rows, place)
+        seen.add(key)
+
+
 def _duplicate_key(relation: TopicRelation, rows: pa.Table, place: int) -> SqlError:
     return duplicate(relation, rows, place, f"{relation.name}_pkey", relation.keys)
 

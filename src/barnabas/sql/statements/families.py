@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
 
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.statements import (
@@ -33,6 +34,8 @@ from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.indexes import create_index, drop_index, rename_index
 from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.kept_tables import kept_table
+from barnabas.sql.statements.like_table import with_columns_alike
+from barnabas.sql.statements.lock_table import lock_table
 from barnabas.sql.statements.locking import locks_of, select_for_update
 from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.push_query import push_query
@@ -92,21 +95,43 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return create_schema(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
         return create_view(session, statement)
+    return _create_table(session, _as_table(statement), given)
+
+
+def _create_table(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     kept = kept_table(session, statement)
     if kept is not None:
         return materialized.create(session, kept)
     refused = refused_emit(statement)
     if refused is not None:
         raise refused
-    tree = tree_of(statement)
+    tree = with_columns_alike(session, tree_of(statement))
     if tree.args.get("expression") is not None:
         return create_as(session, statement, tree, given)
     return create(session, statement, tree)
 
 
+def _as_table(statement: Statement) -> Statement:
+    """RisingWave's CREATE SOURCE name (columns) WITH (…) as CREATE TABLE; any other form stays as it is."""
+    words = [statement.word(at) for at in range(2, len(statement.tokens))]
+    place = 3 if words[:3] == ["IF", "NOT", "EXISTS"] else 0
+    if statement.word(1) != "SOURCE" or words[place + 1 : place + 2] != ["("] or "WITH" not in words:
+        return statement
+    source = statement.tokens[1]
+    word = Token(TokenType.TABLE, "TABLE", source.line, source.col, source.start, source.end)
+    return Statement(statement.text, [statement.tokens[0], word, *statement.tokens[2:]])
+
+
+def _list(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
+    """ksqlDB's LIST STREAMS, LIST TOPICS, …: SHOW."""
+    return inspect.show(session, statement, given)
+
+
 def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | None]) -> Ready:
     """DROP of what has a definition, or a temporary view."""
     word = statement.word(1)
+    if (statement.word(len(statement.tokens) - 2), statement.word(len(statement.tokens) - 1)) == ("DELETE", "TOPIC"):  # ksqlDB's
+        statement = Statement(statement.text, statement.tokens[:-2])
     if word == "INDEX":
         return drop_index(session, statement)
     if word == "SEQUENCE":
@@ -147,10 +172,12 @@ def _wait(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
 
 _BEFORE_STREAM = ("STREAM", "OR", "TEMP", "TEMPORARY", "PERSISTENT")
 _FAMILIES: dict[str, Make] = {
-    **dict.fromkeys(("SELECT", "WITH", "VALUES", "TABLE", "("), _query),
+    **dict.fromkeys(("SELECT", "WITH", "VALUES", "TABLE", "(", "FROM"), _query),
     "SET": utility.set_parameter,
     "RESET": utility.reset,
     "SHOW": inspect.show,
+    "LIST": _list,
+    "USE": utility.use,
     **dict.fromkeys(("DESCRIBE", "DESC"), inspect.describe),
     "INSERT": insert,
     "UPDATE": modify.update,
@@ -180,12 +207,12 @@ _FAMILIES: dict[str, Make] = {
     "TRUNCATE": alter.truncate,
     "DISCARD": utility.discard,
     "GRANT": rights.grant,
+    "LOCK": lock_table,
 }
 _LACKING = {
     "REVOKE": "rights are the cluster's access control lists: see `barnabas acl`",
     "LISTEN": "read the topic with a consumer",
     "NOTIFY": "INSERT a row",
-    "LOCK": "a statement writes all its rows or none",
     "CLUSTER": "topics are kept in the order of their offsets",
     "REINDEX": "there are no indexes",
     "DO": "there is no language for procedures",
@@ -193,11 +220,10 @@ _LACKING = {
     "ATTACH": "no statement reads files of the server's machine",
     "DETACH": "no statement reads files of the server's machine",
     "INSTALL": "no statement loads an extension",
-    "LOAD": "no statement loads an extension",
+    "LOAD": "no statement loads an extension or a file; COPY … FROM STDIN and \\copy bring rows",
     "PRAGMA": "use SET and SHOW",
     "EXPORT": "use COPY … TO STDOUT",
     "IMPORT": "use COPY … FROM STDIN",
-    "USE": "there is one database with one schema, public",
     "CACHE": "tables with a primary key are kept in memory without it",
     "UNCACHE": "leave it out",
     "TERMINATE": "PAUSE lets a job or a view rest; DROP JOB, DROP STREAM and DROP MATERIALIZED VIEW end them",

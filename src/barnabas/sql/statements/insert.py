@@ -44,6 +44,7 @@ def insert(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         raise not_supported("this form of INSERT is not supported", hint="INSERT INTO name (columns) VALUES (…)")
     if tree.args.get("overwrite"):
         raise not_supported("INSERT OVERWRITE is not supported", statement.position(1), "TRUNCATE the table first")
+    _check_clauses(tree)
     if reads_stream(tree.args.get("expression")) or reads_stream(tree.args.get("with_")):
         return continuous(session, statement, tree, options, is_final=is_final)
     if is_final:
@@ -51,6 +52,18 @@ def insert(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     if options:
         raise not_supported("an INSERT that reads no STREAM has no options", statement.position(1), "SELECT … FROM STREAM t")
     return _ready(session, statement, given, tree, overriding)
+
+
+def _check_clauses(tree: Any) -> None:
+    """Raises SqlError for clauses of other databases."""
+    conflict = tree.args.get("conflict")
+    if conflict is not None and conflict.args.get("duplicate"):
+        raise not_supported(
+            "ON DUPLICATE KEY UPDATE is not supported", hint="ON CONFLICT (columns) DO UPDATE SET column = excluded.column"
+        )
+    for name, words in (("where", "REPLACE WHERE"), ("partition", "PARTITION"), ("settings", "SETTINGS")):
+        if tree.args.get(name):
+            raise not_supported(f"INSERT with {words} is not supported", hint="INSERT INTO name (columns) VALUES (…)")
 
 
 def _without_overriding(statement: Statement) -> tuple[Statement, str]:
@@ -72,7 +85,7 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     table = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
     relation = target_of(session, table)
     source = tree.args.get("expression")
-    names = columns_named(relation, tree.this.expressions) if isinstance(tree.this, exp.Schema) else given_names(relation, source)
+    names = _names(relation, tree, source)
     if source is not None and tree.args.get("with_") is not None:
         source.set("with_", tree.args["with_"])
     if overriding == "USER":
@@ -83,7 +96,7 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     constraints = Constraints(session, relation, statement.text)
     alias = table.alias_or_name
     conflict = None
-    clause = tree.args.get("conflict") or clause_of(relation)
+    clause = tree.args.get("conflict") or clause_of(relation, str(tree.args.get("alternative") or ""))
     if clause is not None:
         conflict = Conflict(session, relation, clause, alias, statement.text, given, constraints)
     returning = Returning(session, relation, tree.args.get("returning"), alias, "INSERT 0 %d", statement.text, given)
@@ -113,6 +126,18 @@ def _ready(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     ready = Ready(statement.text, run, returning.schema, parameters, version=session.version, lasts=lasts)
     ready.plain = plain if rows.is_plain and not (conflict is not None and conflict.has_parameters) else None
     return ready
+
+
+def _names(relation: TopicRelation, tree: Any, source: Any) -> list[str]:
+    """The columns that the rows have. Raises SqlError."""
+    if isinstance(tree.this, exp.Schema):
+        return columns_named(relation, tree.this.expressions)
+    if not tree.args.get("by_name"):
+        return given_names(relation, source)
+    names = source.named_selects if isinstance(source, exp.Query) else []
+    if not names or not all(names) or "*" in names:
+        raise not_supported("INSERT BY NAME needs a query that names its columns", hint="INSERT INTO t (columns) SELECT …")
+    return columns_named(relation, [exp.to_identifier(each, quoted=True) for each in names])
 
 
 class _OneRow:

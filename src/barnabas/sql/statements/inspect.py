@@ -49,7 +49,7 @@ def show(session: Host, statement: Statement, given: Any) -> Ready:
     match word:
         case "MATERIALIZED":
             raise syntax_error("the statement is SHOW MATERIALIZED VIEWS", statement.position(2))
-        case "JOBS" if len(statement.tokens) == 2:
+        case "JOBS" | "QUERIES" if len(statement.tokens) == 2:
             schema = pa.schema([pa.field(name, pa.string()) for name in job_control.JOBS])
             return Ready(text, lambda _: job_control.listed(session), schema=schema)
         case "DATABASES" if len(statement.tokens) == 2:

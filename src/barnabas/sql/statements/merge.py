@@ -20,7 +20,7 @@ from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import check_values
 from barnabas.sql.results import Done
 from barnabas.sql.statements.enforcement import Constraints, without_duplicates
-from barnabas.sql.statements.generated import given_names, with_generated
+from barnabas.sql.statements.generated import given_names, plain_names, with_generated
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import check_count, own_column
 from barnabas.sql.statements.numbered import check_generated
@@ -42,6 +42,7 @@ def merge(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
     if tree.args.get("returning") is not None:
         raise not_supported("MERGE … RETURNING is not supported", position_in(tree.args["returning"]))
     relation = keyed_target(session, tree.this, "merge into")
+    _write_stars(relation, tree)
     actions = [_Action(relation, each, tree.this) for each in tree.args["whens"].expressions]
     plan = checked(session, _query(relation, tree, actions), statement.text, given)
     schema = pa.schema([each.with_nullable(True) for each in relation.identified])
@@ -69,6 +70,28 @@ def merge(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
         return Done(f"MERGE {sum(each.num_rows for each in parts.values())}")
 
     return Ready(statement.text, run, None, plan.parameters, version=session.version)
+
+
+def _write_stars(relation: TopicRelation, tree: Any) -> None:
+    """`UPDATE SET *` and `INSERT *`: each column gets the source's of the same name; an update leaves the key. Raises SqlError."""
+    source = tree.args["using"].alias_or_name
+    for when in tree.args["whens"].expressions:
+        then = when.args["then"]
+        is_update = isinstance(then, exp.Update) and len(then.expressions) == 1 and isinstance(then.expressions[0], exp.Star)
+        if not is_update and not (isinstance(then, exp.Insert) and isinstance(then.this, exp.Star)):
+            continue
+        if not source:
+            raise syntax_error(
+                "the source of a MERGE with * needs a name", position_in(tree.args["using"]), "USING (…) AS source"
+            )
+        names = [exp.to_identifier(each, quoted=True) for each in plain_names(relation)]
+        values = [exp.column(each.copy(), table=exp.to_identifier(source)) for each in names]
+        if is_update:
+            pairs = [each for each in zip(names, values, strict=True) if each[0].name not in relation.keys]
+            then.set("expressions", [exp.EQ(this=exp.column(name), expression=value) for name, value in pairs])
+        else:
+            then.set("this", exp.Tuple(expressions=names))
+            then.set("expression", exp.Tuple(expressions=values))
 
 
 def _once(relation: TopicRelation, rows: pa.Table) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import table_of
 from barnabas.sql.planning.point import fits
 from barnabas.sql.planning.query import check_values
-from barnabas.sql.statements.enforcement import Constraints
+from barnabas.sql.statements.enforcement import Constraints, check_distinct, without_duplicates
 from barnabas.sql.statements.generated import generated_of, with_generated
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
@@ -25,6 +25,7 @@ from barnabas.sql.statements.target import Returning, assignments, cast_to, firs
 from barnabas.sql.states import LIMIT_EXCEEDED, not_supported
 from barnabas.sql.writing.records import keys_of
 
+OLD = "__old_"  # before the names of the columns of a key that changes
 PLAIN = (exp.Column, exp.Identifier, exp.Literal, exp.Parameter, exp.Paren, exp.Add, exp.Sub, exp.Mul, exp.And, exp.EQ)
 
 
@@ -34,7 +35,7 @@ def update(session: Host, statement: Statement, given: Sequence[pa.DataType | No
     if not isinstance(tree, exp.Update):
         raise not_supported("this form of UPDATE is not supported", hint="UPDATE name SET column = value WHERE …")
     relation = keyed_target(session, tree.this, "update")
-    changes = assignments(relation, tree.expressions)
+    changes = assignments(relation, tree.expressions, keys_change=True)
     items = []
     for field in relation.identified:
         value = changes.get(field.name)
@@ -42,6 +43,8 @@ def update(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         items.append(exp.alias_(made, field.name, quoted=True))
     query = _query(tree, items, tree.args.get("from_"))
     constraints = Constraints(session, relation, statement.text, {*changes, *generated_of(relation)})
+    if not changes.keys().isdisjoint(relation.keys):
+        return _with_other_keys(session, statement, given, relation, query, tree, constraints)
     return _ready(session, statement, given, relation, query, tree, constraints)
 
 
@@ -86,11 +89,9 @@ def _ready(
     """An UPDATE with the constraints of its table, or a DELETE without any."""
     deleted = constraints is None
     plan = checked(session, query, statement.text, given)
-    tag = "DELETE %d" if deleted else "UPDATE %d"
-    alias = tree.this.alias_or_name
-    returning = Returning(session, relation, tree.args.get("returning"), alias, tag, statement.text, given)
+    returning = _returning(session, statement, given, relation, tree, "DELETE %d" if deleted else "UPDATE %d")
     parameters = together(plan, returning.plan)
-    schema = pa.schema([each.with_nullable(True) for each in relation.identified])
+    schema = _nullable(relation)
 
     def run(values: Sequence[Any]) -> Result:
         check_values(parameters, values)
@@ -112,6 +113,56 @@ def _ready(
         ready.lasts = True
         ready.plain = lambda values: run(values) if all(map(_fits, values, parameters)) else None
     return ready
+
+
+def _with_other_keys(
+    session: Host, statement: Statement, given: Sequence[pa.DataType | None], relation: TopicRelation, query: Any, tree: Any,
+    constraints: Constraints,
+) -> Ready:  # fmt: skip
+    """An UPDATE of the primary key: rows are written under their new keys, and the old ones are deleted in the same transaction."""
+    old = {name: f"{OLD}{name}" for name in relation.keys}
+    query = query.select(*(exp.alias_(own_column(tree.this, name), alias, quoted=True) for name, alias in old.items()))
+    returning = _returning(session, statement, given, relation, tree, "UPDATE %d")
+    plan, schema = checked(session, query, statement.text, given), _nullable(relation)
+    parameters = together(plan, returning.plan)
+
+    def once(values: Sequence[Any]) -> Result:
+        found = collected(session, plan, values, statement.text)
+        check_count(found)
+        found = first_of_each(found, keys_of(relation, _before(found, old, schema)))
+        before, rows = _before(found, old, schema), with_generated(session, relation, with_columns(found, schema))
+        constraints.check(rows)
+        before_keys, keys = keys_of(relation, before), keys_of(relation, rows)
+        gone, there = frozenset(before_keys) - frozenset(keys), frozenset(before_keys)
+        check_distinct(relation, rows)
+        without_duplicates(session, relation, rows.filter(pa.array([each not in there for each in keys], pa.bool_())))
+        deleted = before.filter(pa.array([each in gone for each in before_keys], pa.bool_()))
+        constraints.check_unique(rows, deleted)
+        session.write_all(relation, rows, deleted)
+        return returning.result(rows.select(relation.columns.names), values)
+
+    def run(values: Sequence[Any]) -> Result:
+        check_values(parameters, values)
+        return session.change(relation, lambda: once(values))
+
+    return Ready(statement.text, run, returning.schema, parameters, version=session.version)
+
+
+def _returning(
+    session: Host, statement: Statement, given: Sequence[pa.DataType | None], relation: TopicRelation, tree: Any, tag: str
+) -> Returning:
+    return Returning(session, relation, tree.args.get("returning"), tree.this.alias_or_name, tag, statement.text, given)
+
+
+def _nullable(relation: TopicRelation) -> pa.Schema:
+    """The columns of rows that are not checked yet."""
+    return pa.schema([each.with_nullable(True) for each in relation.identified])
+
+
+def _before(found: pa.Table, old: Mapping[str, str], schema: pa.Schema) -> pa.Table:
+    """Rows under the keys that they had."""
+    arrays = [found.column(old.get(each.name, each.name)) for each in schema]
+    return with_columns(pa.table(arrays, names=schema.names), schema)
 
 
 def _is_plain(tree: Any) -> bool:

@@ -32,6 +32,7 @@ from barnabas.sql.statements.create_as import definition_as
 from barnabas.sql.statements.emit import taken_emit
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.inserting import Insert, check_rights, insert_of, is_latest, mark_streams, start, wait
+from barnabas.sql.statements.like_table import with_columns_alike
 from barnabas.sql.statements.materialized import query_text
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
@@ -50,7 +51,7 @@ def create_stream(session: Host, statement: Statement) -> Ready:
         raise not_supported(f"CREATE {words} STREAM is not supported", statement.position(1), FORM)
     told, late = without_start(statement)
     plain, key = _without_key(told)
-    tree = tree_of(as_table(plain, 1))
+    tree = with_columns_alike(session, tree_of(as_table(plain, 1)))
     if key:
         _say_key(tree, key)
     if isinstance(tree.args.get("expression"), (exp.Query, exp.Values)):

@@ -188,8 +188,12 @@ def together(*plans: QueryPlan | None) -> list[pa.DataType]:
     return types
 
 
-def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]:
-    """The columns of SET with their expressions. Raises SqlError."""
+def assignments(relation: TopicRelation, items: Sequence[Any], *, keys_change: bool = False) -> dict[str, Any]:
+    """The columns of SET with their expressions. Raises SqlError.
+
+    Args:
+        keys_change: whether columns of the primary key may be among them.
+    """
     found: dict[str, Any] = {}
     for item in items:
         if not isinstance(item, exp.EQ):
@@ -204,7 +208,7 @@ def assignments(relation: TopicRelation, items: Sequence[Any]) -> dict[str, Any]
             name = column_named(relation, column)
             if name in found:
                 raise SqlError("42601", f'multiple assignments to same column "{name}"', position=position_in(column))
-            if name in relation.keys:
+            if name in relation.keys and not keys_change:
                 raise not_supported(
                     f'the column "{name}" of the primary key cannot be changed',
                     position_in(column),

@@ -8,13 +8,21 @@ from typing import Any
 import pyarrow as pa
 from sqlglot.tokenizer_core import TokenType
 
+from barnabas.sql.catalog.definitions import PUBLIC
 from barnabas.sql.dialect import Statement
-from barnabas.sql.interface import SqlError
+from barnabas.sql.interface import Notice, SqlError
 from barnabas.sql.results import Done, Listing
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.transaction_control import modes_of
 from barnabas.sql.states import UNDEFINED_OBJECT, not_supported, syntax_error
+
+UTC = "UTC"
+_UTC = (UTC, "ETC/UTC", "GMT", "ETC/GMT", "Z", "UCT")
+COMPUTED_IN_UTC = Notice(
+    "times are shown in this time zone, and computed in UTC", "WARNING", "01000",
+    "t AT TIME ZONE 'Europe/Zurich' is the time of a clock there: date_trunc('day', t AT TIME ZONE 'Europe/Zurich')",
+)  # fmt: skip
 
 
 def set_parameter(session: Host, statement: Statement, _: Any) -> Ready:
@@ -35,7 +43,31 @@ def set_parameter(session: Host, statement: Statement, _: Any) -> Ready:
         raise syntax_error("SET needs a value: SET name = value", statement.position(at))
     value = _value(statement, at)
     is_local = is_local or name == "transaction_read_only"
-    return done(statement.text, "SET", lambda: session.settings.set(name, value, is_local=is_local))
+
+    def run() -> None:
+        session.settings.set(name, value, is_local=is_local)
+        if name in ("time zone", "timezone") and (session.settings.get("TimeZone") or UTC).upper() not in _UTC:
+            session.notify(COMPUTED_IN_UTC)
+
+    return done(statement.text, "SET", run)
+
+
+def use(session: Host, statement: Statement, _: Any) -> Ready:
+    """USE [SCHEMA | DATABASE | CATALOG] name: the schema whose tables need no schema before their names."""
+    at = 2 if statement.word(1) in ("SCHEMA", "DATABASE", "CATALOG", "NAMESPACE") and len(statement.tokens) > 2 else 1
+    if len(statement.tokens) != at + 1:
+        raise syntax_error("the statement is USE schema", statement.position(at))
+    name = str(statement.tokens[at].text)
+    wanted = next((each for each in (name, name.lower()) if each in session.definitions.schemas), None)
+    if wanted is None:
+        session.definitions.refresh(session.running, max_age_s=0)
+        wanted = next((each for each in (name, name.lower()) if each in session.definitions.schemas), None)
+    if wanted is None and name.lower() not in (PUBLIC, "default", session.caller.database.lower()):
+        raise SqlError(
+            "3F000", f'schema "{name}" does not exist', position=statement.position(at), hint="SHOW SCHEMAS lists them"
+        )  # fmt: skip
+    path = PUBLIC if wanted is None else f'"{wanted}", {PUBLIC}'
+    return done(statement.text, "SET", lambda: session.settings.set("search_path", path))
 
 
 def _set_modes(session: Host, statement: Statement, at: int) -> Ready:
@@ -53,7 +85,7 @@ def _set_modes(session: Host, statement: Statement, at: int) -> Ready:
     return done(statement.text, "SET", run)
 
 
-_QUOTED_NAME = re.compile(r"[a-z_][\w.]*")  # SET 'auto.offset.reset' of ksqlDB
+_QUOTED_NAME = re.compile(r"[a-z_][\w.-]*")  # SET 'auto.offset.reset' of ksqlDB, 'execution.runtime-mode' of Flink
 
 
 def _name(statement: Statement, at: int) -> tuple[str, int]:

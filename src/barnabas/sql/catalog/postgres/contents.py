@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -103,8 +104,12 @@ def rows_of(schema: str, name: str, facts: Facts, makers: Mapping[str, Make]) ->
     shape = shapes()[schema, name]
     make = makers.get(f"{schema}.{name}")
     rows = list(make(facts)) if make is not None else []
-    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in shape]
-    return pa.table(columns, schema=shape)
+    made = _table(shape, rows)
+    return pa.concat_tables([made, _system_attributes()]) if (schema, name) == ("pg_catalog", "pg_attribute") else made
+
+
+def _table(shape: pa.Schema, rows: Sequence[Row]) -> pa.Table:
+    return pa.table([pa.array([row.get(field.name) for row in rows], field.type) for field in shape], schema=shape)
 
 
 def _namespaces(facts: Facts) -> Iterable[Row]:
@@ -144,6 +149,11 @@ _SYSTEM_NUMBERS = {
     "pg_proc": 1255,
     "pg_namespace": 2615,
     "pg_constraint": 2606,
+    "pg_attrdef": 2604,
+    "pg_index": 2610,
+    "pg_rewrite": 2618,
+    "pg_trigger": 2620,
+    "pg_database": 1262,
 }
 
 
@@ -151,8 +161,13 @@ def system_number(schema: str, name: str) -> int:
     """The number of a table of the catalogue."""
     if name in _SYSTEM_NUMBERS and schema == "pg_catalog":
         return _SYSTEM_NUMBERS[name]
-    first, count = (INFORMATION + 1, 3_000) if schema == "information_schema" else (3_000, 9_000)
-    return first + [each for each in shapes() if each[0] == schema].index((schema, name)) * (count // 200)
+    first, step = (INFORMATION + 1, 15) if schema == "information_schema" else (3_000, 45)
+    return first + _places(schema)[name] * step
+
+
+@cache
+def _places(schema: str) -> dict[str, int]:
+    return {name: place for place, name in enumerate(name for each, name in shapes() if each == schema)}
 
 
 _ATTRIBUTE: Row = {
@@ -181,9 +196,17 @@ def _attributes(facts: Facts) -> Iterable[Row]:
             if column is not None:
                 row |= {"attidentity": column.identity, "attgenerated": "" if column.generated is None else "s"}
             yield row
-    for (schema, name), columns in shapes().items():
-        for place, field in enumerate(columns, 1):
-            yield attribute(system_number(schema, name), place, field, not_null=False, has_default=False)
+
+
+@cache
+def _system_attributes() -> pa.Table:
+    """The columns of the catalogue's own tables, which never change."""
+    rows = [
+        attribute(system_number(schema, name), place, field, not_null=False, has_default=False)
+        for (schema, name), columns in shapes().items()
+        for place, field in enumerate(columns, 1)
+    ]
+    return _table(shapes()["pg_catalog", "pg_attribute"], rows)
 
 
 def _types(_: Facts) -> Iterable[Row]:

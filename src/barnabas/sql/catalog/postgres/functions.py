@@ -99,6 +99,7 @@ def answer_catalogue(tree: Any, find: FindOid, path: Sequence[str]) -> None:
         find: the number of a table by its name.
         path: the schemas whose tables need no schema before their names.
     """
+    _answer_numbers(tree)
     for node in reversed(list(tree.walk())):
         match node:
             case exp.Anonymous():
@@ -109,6 +110,20 @@ def answer_catalogue(tree: Any, find: FindOid, path: Sequence[str]) -> None:
                 _operator(node)
             case exp.Collate():
                 node.replace(node.this.copy())
+
+
+def _answer_numbers(tree: Any) -> None:
+    """`x.tableoid` of the catalogue's tables: the number of the table that a row is in."""
+    for column in list(tree.find_all(exp.Column)):
+        if column.name.lower() != "tableoid":
+            continue
+        select = column.find_ancestor(exp.Select)
+        sources = [select.args.get("from_"), *(select.args.get("joins") or ())] if select is not None else []
+        tables = [each.this for each in sources if each is not None and isinstance(each.this, exp.Table)]
+        table = next((each for each in tables if column.table.lower() in ("", each.alias_or_name.lower())), None)
+        if table is not None and table.db.lower() in ("", "pg_catalog") and ("pg_catalog", table.name.lower()) in shapes():
+            number = exp.cast(exp.convert(system_number("pg_catalog", table.name.lower())), "UINTEGER", dialect="duckdb")
+            _put(column, number, "tableoid")
 
 
 def _call(node: exp.Anonymous, path: Sequence[str]) -> None:
