@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.syntax import parsed
+from tests.waiting import wait_while
 
 if TYPE_CHECKING:
     from barnabas.testing.zookeeper import ZooKeeper
@@ -48,6 +49,7 @@ logging.getLogger("py4j").setLevel(logging.WARNING)
 
 DESCRIPTORS = Path("/proc/self/fd")
 MOST_LEFT_OPEN = 8  # files: a log or two
+CLOSED_WITHIN_S = 10.0
 MANY_MODULES = 50
 KAFKA_PYTHON = re.compile(r"^\s*(?:from|import) kafka\b", re.MULTILINE)
 
@@ -69,10 +71,16 @@ def few_files_stay_open() -> Iterator[None]:
     before = open_files()
     yield
     left = open_files() - before
-    if len(left) > MOST_LEFT_OPEN:
-        gc.collect()
-        left &= open_files()
-    assert len(left) <= MOST_LEFT_OPEN, f"left open: {sorted(path for _, path in left)}"
+    if len(left) <= MOST_LEFT_OPEN:
+        return
+    gc.collect()
+
+    def too_many() -> list[str]:
+        """A thread of a server may close the files of what the test has dropped."""
+        still = left & open_files()
+        return sorted(path for _, path in still) if len(still) > MOST_LEFT_OPEN else []
+
+    wait_while(too_many, "files stay open", within_s=CLOSED_WITHIN_S)
 
 
 @cache

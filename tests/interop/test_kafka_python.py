@@ -50,6 +50,9 @@ def produce(server: Server, topic: str, sent: list[Sent], **config: object) -> N
 
 def consuming(server: Server, group: str | None, *topics: str, **config: object) -> closing[KafkaConsumer]:
     settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "heartbeat_interval_ms": 200, **config}
+    settings.setdefault(
+        "metadata_max_age_ms", 2_000
+    )  # it may lead a group before it knows the topic, and assign nothing until then
     return closing(KafkaConsumer(*topics, bootstrap_servers=server.bootstrap, group_id=group, **settings))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
@@ -16,6 +17,8 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.config import ClientConfig
 from barnabas.connect.runtime import sink_reader
 from barnabas.engine.jobs import Job
+from barnabas.pipelines.read_task import ReadTask
+from barnabas.pipelines.reading import read_range
 from tests.connect.plugins.targets import Target
 from tests.connect.runtime.tasks import JSON, STRINGS, Tasks
 from tests.waiting import wait_until
@@ -51,6 +54,30 @@ def test_a_topic_that_is_deleted_under_a_sink_and_comes_back(tasks: Tasks) -> No
     with tasks.running(file_sink(tasks)) as task:  # the engine starts it again
         tasks.until(lambda: tasks.committed().get(0, (0, ""))[0] == 5, task, "the lines of the other topic are not there")
     assert lines(tasks) == list("abcdefgh")
+
+
+def test_records_of_a_topic_that_is_created_again_while_it_is_read_are_not_given(
+    tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks.create_topic()
+    tasks.produce("a", "b", "c")
+    task = tasks.start(file_sink(tasks))
+    tasks.until(lambda: lines(tasks) == ["a", "b", "c"], task, "the lines are not there")
+
+    def late(part: ReadTask) -> Iterator[pa.RecordBatch]:
+        monkeypatch.setattr(sink_reader, "read_range", read_range)
+        delete_topic(tasks)
+        tasks.create_topic()
+        tasks.produce(*"defgh")
+        yield from read_range(part)
+
+    monkeypatch.setattr(sink_reader, "read_range", late)
+    tasks.produce("x")
+    wait_until(lambda: "was deleted and created again" in (task.failure() or ""), "it does not say so")
+    assert lines(tasks) == ["a", "b", "c"]
+    tasks.stop(task)
+    with tasks.running(file_sink(tasks)) as task:
+        tasks.until(lambda: lines(tasks) == list("abcdefgh"), task, "the lines of the other topic are not there")
 
 
 def test_a_task_leaves_the_partitions_of_others_as_they_are(tasks: Tasks) -> None:
