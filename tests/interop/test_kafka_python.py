@@ -107,16 +107,19 @@ def test_seek_by_time(server: Server, admin: KafkaAdminClient, unique: Unique) -
 def test_two_consumers_share_and_take_over(server: Server, admin: KafkaAdminClient, unique: Unique) -> None:
     topic, group = create(admin, unique("topic"), 4), unique("group")
     with consuming(server, group, topic) as first:
-        _until(lambda: len(first.assignment()) == 4, first)
+        assert _shares([4], first) == [4]
         with consuming(server, group, topic) as second:
-            _until(lambda: len(first.assignment()) == len(second.assignment()) == 2, first, second)
-        _until(lambda: len(first.assignment()) == 4, first)
+            assert _shares([2, 2], first, second) == [2, 2]
+        assert _shares([4], first) == [4]
 
 
-def _until(condition: Callable[[], bool], *consumers: KafkaConsumer) -> None:
+def _shares(wanted: list[int], *consumers: KafkaConsumer) -> list[int]:
+    """How many partitions each consumer has, once these are as wanted, or the time is over."""
     deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline, "the group did not come to rest"
+    while True:
+        found = [len(consumer.assignment()) for consumer in consumers]
+        if found == wanted or time.monotonic() > deadline:
+            return found
         for consumer in consumers:
             consumer.poll(50)
 

@@ -12,15 +12,9 @@ from barnabas.cli.broker_connections import Brokers
 from barnabas.cli.errors import Failure
 from barnabas.cli.resources import Change, Operation, alter_settings
 from barnabas.cli.wire import Wire
-from barnabas.config.mirror_settings import (
-    MIRROR_LEADER_EPOCH_START,
-    MIRROR_PRODUCER_ID_END,
-    MIRROR_PROMOTED_ENDS,
-    MIRROR_PROMOTED_TOPIC_ID,
-    MIRROR_SOURCE_TOPIC_ID,
-    OF_LINK,
-)
+from barnabas.config.mirror_settings import MIRROR_PROMOTED_TOPIC_ID, MIRROR_SOURCE_TOPIC_ID, OF_LINK
 from barnabas.error_codes import ErrorCode, code_name
+from barnabas.mirror.promotion import promoted_settings
 from barnabas.mirror.status import (
     LINK_STATUS,
     NO_ANSWER,
@@ -38,8 +32,8 @@ from barnabas.protocol.values import ResourceType
 
 LOOK_AGAIN_S = 0.05
 # Producers of the source may go on here with ids that no copy has yet, and those of this cluster may go on at the source after a failback.
-PRODUCER_ID_MARGIN = 1_000_000
-LEADER_EPOCH_MARGIN, MOST_LEADER_EPOCH = 1_000, 2**30  # the source may elect leaders that the link does not hear of
+SPARE_PRODUCER_IDS = 1_000_000
+SPARE_LEADER_EPOCHS = 1_000  # the source may elect leaders that the link does not hear of
 READY = "ready"
 FIRST_ANSWER_WITHIN_S = 12.0  # brokers try for 10 s before they tell why the source does not answer
 GROUPS_WITHIN_S = 10.0
@@ -234,25 +228,18 @@ def finish_promotion(brokers: Brokers, name: str, partitions: Sequence[Partition
     Raises:
         Failure: a leader does not know of the change in time.
     """
-    ends: dict[str, int] = {}
-    epochs: dict[str, int] = {}
-    copied: dict[str, list[str]] = defaultdict(list)
+    copies: dict[str, list[PartitionStatus]] = defaultdict(list)
     for each in partitions:
-        ends[each.topic] = max(ends.get(each.topic, 0), each.producer_id_end)
-        epochs[each.topic] = max(epochs.get(each.topic, 0), each.source_leader_epoch)
-        copied[each.topic].append(f"{each.partition}:{each.end_offset}")
-    for topic, end in ends.items():
+        copies[each.topic].append(each)
+    for topic, theirs in copies.items():
+        settings = promoted_settings(theirs, spare_ids=SPARE_PRODUCER_IDS, spare_epochs=SPARE_LEADER_EPOCHS)
         changes = [Change(key, Operation.DELETE, None) for key in sorted(OF_LINK)]
-        changes += [
-            Change(MIRROR_PRODUCER_ID_END, Operation.SET, str(end + PRODUCER_ID_MARGIN)),
-            Change(MIRROR_LEADER_EPOCH_START, Operation.SET, str(min(epochs[topic] + LEADER_EPOCH_MARGIN, MOST_LEADER_EPOCH))),
-            Change(MIRROR_PROMOTED_ENDS, Operation.SET, ",".join(copied[topic])),
-        ]
+        changes += [Change(key, Operation.SET, value) for key, value in settings.items()]
         if source_id := _setting(brokers.first, topic, MIRROR_SOURCE_TOPIC_ID):
             changes.append(Change(MIRROR_PROMOTED_TOPIC_ID, Operation.SET, source_id))
         alter_settings(brokers.first, ResourceType.TOPIC, topic, changes, validate_only=False)
     deadline = time.monotonic() + wait_s
-    while late := [each for each in view(brokers, name).partitions if each.topic in ends]:
+    while late := [each for each in view(brokers, name).partitions if each.topic in copies]:
         if time.monotonic() >= deadline:
             raise Failure(f"promoted, but the leader of {late[0].topic}-{late[0].partition} does not accept writers yet")
         time.sleep(LOOK_AGAIN_S)

@@ -22,7 +22,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from barnabas import limits
 from barnabas.sql import spark_functions
 from barnabas.sql.interface import SqlError
-from barnabas.sql.set_words import with_plain_sets
+from barnabas.sql.set_operations import with_plain_sets
 from barnabas.sql.states import LIMIT_EXCEEDED, TOO_COMPLEX, syntax_error
 from barnabas.sql.table_words import with_plain_windows
 

@@ -7,8 +7,7 @@ Rules
   3. A sink that gathers records says up to which offset they are in its target. Nothing behind that is committed.
   4. A topic that does not exist yet is waited for, and one that comes later is read from then on.
   5. A topic with another id, and one that ends before the position of the task, is another one of the same name: the task ends, and
-     its next start reads the topic from its beginning. Records are read by the name of the topic, so its id is looked at before and
-     after.
+     its next start reads the topic from its beginning. No record of it is given before.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.cluster import UnknownTopic
 from barnabas.client.results import TopicPartition
 from barnabas.connect.errors import ConnectError
-from barnabas.pipelines.offsets import OffsetRange, Offsets, id_text, limit_rows
+from barnabas.pipelines.offsets import OffsetRange, Offsets, limit_rows
 from barnabas.pipelines.options import ReadOptions
 from barnabas.pipelines.planner import Planner
 from barnabas.pipelines.read_task import ReadTask
@@ -95,14 +94,14 @@ class SinkReader:
         if not batches:
             self.done()
             return None
-        self._check_read(self._planner, sorted({each.topic for each in ranges}))
         bounds = {(each.topic, each.partition): (each.start, each.end) for each in ranges}
         return pa.Table.from_batches(batches).combine_chunks(), bounds
 
     def _read_task(self, part: OffsetRange) -> ReadTask:
         options = self._options
         return ReadTask(
-            part, options.client, include_headers=True, fail_on_data_loss=False, poll_timeout_ms=options.poll_timeout_ms
+            part, options.client, include_headers=True, fail_on_data_loss=False, poll_timeout_ms=options.poll_timeout_ms,
+            topic_id=self._ids.get(part.topic, ""),
         )  # fmt: skip
 
     def done(self) -> None:
@@ -156,7 +155,7 @@ class SinkReader:
         """Raises BegunAnew; see rule 5."""
         now_s = time.monotonic()
         for topic in planner.replaced(self._ids):
-            raise _created_again(self._begins(planner, topic), topic)
+            raise BegunAnew(self._begins(planner, topic), f"the topic {topic} was deleted and created again")
         self._ids = {topic: planner.topic_ids.get(topic) or known for topic, known in {**planner.topic_ids, **self._ids}.items()}
         self._shrunk = {place: self._shrunk.get(place, now_s) for place, end in ends.items() if end < start[place]}
         for place, since_s in self._shrunk.items():
@@ -165,12 +164,6 @@ class SinkReader:
                     f"the topic {place[0]} is another one, because its partition {place[1]} ends before the offset {start[place]}"
                 )
                 raise BegunAnew(self._begins(planner, place[0]), reason)
-
-    def _check_read(self, planner: Planner, topics: list[str]) -> None:
-        """Raises BegunAnew if records may be those of another topic of the same name."""
-        for name, topic in self._client.topics_by_name(topics).items():
-            if self._ids.get(name) not in {None, "", id_text(topic.topic_id)}:
-                raise _created_again(self._begins(planner, name), name)
 
     def _begins(self, planner: Planner, topic: str) -> Offsets:
         """Where the partitions of a topic begin that are this task's; other tasks look at theirs."""
@@ -221,7 +214,3 @@ class SinkReader:
         if not planned and any(known[place].offset != found[place] for place in self._own if place in found):
             self._commit()  # tools that show the lag look at the group, and the target is ahead of it
         return {**self.positions, **planned} if planned else None
-
-
-def _created_again(begins: Offsets, topic: str) -> BegunAnew:
-    return BegunAnew(begins, f"the topic {topic} was deleted and created again")

@@ -1,4 +1,7 @@
-"""The clients of the target: who makes the link, tries to write to copies, looks at groups, and promotes topics."""
+"""The clients of the target: who makes the link, tries to write to copies, looks at groups, and promotes topics.
+
+Their pauses are in the time of the simulation, which no clock counts.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,9 @@ from random import Random
 from barnabas.client import operations
 from barnabas.client.asynchronous import AsyncClient
 from barnabas.client.plans import Call
-from barnabas.config.mirror_settings import (
-    MIRROR_LEADER_EPOCH_START,
-    MIRROR_PRODUCER_ID_END,
-    MIRROR_PROMOTED_ENDS,
-    MIRROR_STATE,
-    OF_LINK,
-)
+from barnabas.config.mirror_settings import MIRROR_STATE, OF_LINK
 from barnabas.errors import BarnabasError, ErrorCode
+from barnabas.mirror.promotion import promoted_settings
 from barnabas.mirror.status import PREFIX, PartitionStatus, decode_partition
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.incremental_alter_configs import (
@@ -97,16 +95,10 @@ async def promote(
         ready = {each.partition: each for each in found or () if each.topic == topic and each.state == READY}
     for index, status in ready.items():
         told((topic, index), status.end_offset)
-    ids_end = max(each.producer_id_end for each in ready.values())
-    ends = ",".join(f"{each.partition}:{each.end_offset}" for each in ready.values())
-    epoch = max(each.source_leader_epoch for each in ready.values()) + 1
-    done: dict[str, str | None] = {
-        **dict.fromkeys(sorted(OF_LINK)),
-        MIRROR_PRODUCER_ID_END: str(ids_end),
-        MIRROR_LEADER_EPOCH_START: str(epoch),
-        MIRROR_PROMOTED_ENDS: ends,
-    }
-    await alter(client, ResourceType.TOPIC, topic, done)
+    settings = promoted_settings(
+        list(ready.values()), spare_ids=0, spare_epochs=1
+    )  # spare ids would hide that some are given twice
+    await alter(client, ResourceType.TOPIC, topic, {**dict.fromkeys(sorted(OF_LINK)), **settings})
     found = None
     while found is None or any(each.topic == topic for each in found):
         await asyncio.sleep(AGAIN_S)
