@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock, patch
 
+import psycopg2
 import pytest
 
-from barnabas.engine.jobs import Job
+from barnabas.connect.plugins.postgres_capture.catalog import Catalog
+from barnabas.connect.plugins.postgres_capture.settings import KEYS, settings_of
+from barnabas.connect.plugins.postgres_capture.stream import Messages, Stream, StreamLost
+from barnabas.engine.jobs import ConnectorWork, Job
 from tests.connect.plugins.captures import reason_of, with_secrets
 from tests.connect.plugins.servers import PostgresServer
 from tests.connect.plugins.test_postgres_capture import PostgresCapture
@@ -110,6 +117,45 @@ def test_a_publication_that_is_dropped(capture: PostgresCapture) -> None:
     capture.until_streaming(task)
     capture.run(f"DROP PUBLICATION {capture.name}", "INSERT INTO t VALUES (1)")
     assert f'does not stream from the slot {capture.name}: publication "{capture.name}" does not exist' in reason_of(task)
+
+
+def test_a_reason_that_the_library_tells() -> None:
+    """What the server says of a statement or an option is the reason; that it shuts down is none."""
+
+    def reason(state: str | None) -> str | None:
+        error = psycopg2.ProgrammingError("no publication")
+        error.__setstate__({"pgcode": state})
+        cursor = SimpleNamespace(read_message=Mock(side_effect=error))
+        connection = SimpleNamespace(cursor=lambda: cursor, close=lambda: None)
+        with patch.object(psycopg2, "connect", return_value=connection), pytest.raises(StreamLost) as raised:
+            Stream(SimpleNamespace(connection={}), "here").receive(Messages(), 1, 1)  # type: ignore[arg-type]
+        assert str(raised.value) == "here has lost the connection of the slot: no publication"
+        return raised.value.reason
+
+    assert reason("42704") == "no publication"
+    assert [reason(state) for state in ("57P01", "08006", None)] == [None] * 3
+
+
+def test_a_reason_that_the_server_gives_once_the_slot_is_free(capture: PostgresCapture) -> None:
+    """Its end of the lost stream may hold the slot for a moment."""
+    capture.run("CREATE TABLE t (id int PRIMARY KEY)")
+    task = capture.tasks.start(capture.job())
+    capture.until_streaming(task)
+    capture.tasks.stop(task)
+    job = capture.job()
+    assert isinstance(job.work, ConnectorWork)
+    settings = settings_of(KEYS.parse(job.work.config))
+    catalog = Catalog(settings)
+    with closing(catalog), closing(Stream(settings, catalog.place)) as holder:
+        holder.start(0)
+        capture.run(f"DROP PUBLICATION {capture.name}", "INSERT INTO t VALUES (1)")
+
+        def release(_: float) -> None:
+            holder.close()
+
+        with patch.object(time, "sleep", release):
+            reason = catalog.reason_of_loss()
+        assert reason is not None and reason.startswith(f'publication "{capture.name}" does not exist')
 
 
 def test_a_slot_that_another_connection_uses(capture: PostgresCapture) -> None:

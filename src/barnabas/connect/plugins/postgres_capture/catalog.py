@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from barnabas.connect.plugins.postgres_capture.settings import Settings
 
 logger = logging.getLogger(__name__)
 LOOK_MS = 5000  # for a question about the slot
+RELEASE_S = 0.05  # until the slot may be free
 LEAST_VERSION = 100_000  # 10, the first with pgoutput
 
 
@@ -70,19 +72,27 @@ class Catalog:
 
     def reason_of_loss(self) -> str | None:
         """Why the server has ended the stream of the slot, if it tells: what it says when it reads the next change for this connection."""
-        options = ("proto_version", "1", "publication_names", quoted(self._settings.publication))
-        try:
-            with self.connection.transaction():
-                self.run(f"SET LOCAL statement_timeout = {LOOK_MS}")
-                self.run(
-                    "SELECT 1 FROM pg_logical_slot_peek_binary_changes(%s, NULL, 1, %s, %s, %s, %s)",
-                    (self._settings.slot, *options),
-                )
-        except (ConnectError, psycopg.Error) as error:
-            cause = error.__cause__ or error
-            is_silent = self.connection.closed or isinstance(cause, (psycopg.errors.ObjectInUse, psycopg.errors.QueryCanceled))
-            return None if is_silent else one_line(cause)
+        deadline = time.monotonic() + LOOK_MS / 1000
+        while time.monotonic() < deadline:
+            try:
+                self._peek()
+            except (ConnectError, psycopg.Error) as error:
+                cause = error.__cause__ or error
+                if isinstance(cause, psycopg.errors.ObjectInUse):  # the server's end of the lost stream still has it
+                    time.sleep(RELEASE_S)
+                    continue
+                return None if self.connection.closed or isinstance(cause, psycopg.errors.QueryCanceled) else one_line(cause)
+            return None
         return None
+
+    def _peek(self) -> None:
+        """Read the next change of the slot, and leave it there."""
+        options = ("proto_version", "1", "publication_names", quoted(self._settings.publication))
+        with self.connection.transaction():
+            self.run(f"SET LOCAL statement_timeout = {LOOK_MS}")
+            self.run(
+                "SELECT 1 FROM pg_logical_slot_peek_binary_changes(%s, NULL, 1, %s, %s, %s, %s)", (self._settings.slot, *options)
+            )
 
     def ensure_publication(self) -> None:
         """Create the publication if it is missing, or add tables that it lacks, as the config says."""

@@ -122,8 +122,8 @@ class PostgresCapture(Source):
     ) -> Iterator[Batch]:  # fmt: skip
         try:
             yield from self._streamed(settings, catalog, partition, offset, beats)
-        except StreamLost as error:  # the library does not tell what the server has said
-            reason = catalog.reason_of_loss()
+        except StreamLost as error:  # the library often does not tell what the server has said
+            reason = error.reason or catalog.reason_of_loss()
             if reason is None:
                 raise
             raise ConnectError(f"{catalog.place} does not stream from the slot {settings.slot}: {reason}") from error

@@ -13,6 +13,7 @@ from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 
 LOST = "has lost the connection of the slot"
+ENDED = ("08", "57")  # classes of SQLSTATE: the connection is broken; an operator or a shutdown ended it
 STATUS_S = 10  # between two reports to the server; its wal_sender_timeout is a minute by default
 
 
@@ -114,7 +115,11 @@ class SlotInUse(ConnectError):
 
 
 class StreamLost(ConnectError):
-    """The server or the network has ended the stream."""
+    """The server or the network has ended the stream. `reason` is what the server has said of it; None: nothing that explains it."""
+
+    def __init__(self, message: str, reason: str | None) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class _Translated:
@@ -125,15 +130,16 @@ class _Translated:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, (psycopg2.Error, OSError, ValueError)):
-            kind = (
-                SlotInUse
-                if isinstance(error, psycopg2.errors.ObjectInUse)
-                else StreamLost
-                if self._what == LOST
-                else ConnectError
-            )
-            raise kind(f"{self._place} {self._what}: {' '.join(str(error).split())}") from error
+        if not isinstance(error, (psycopg2.Error, OSError, ValueError)):
+            return
+        text = " ".join(str(error).split())
+        message = f"{self._place} {self._what}: {text}"
+        if isinstance(error, psycopg2.errors.ObjectInUse):
+            raise SlotInUse(message) from error
+        if self._what == LOST:
+            state = getattr(error, "pgcode", None)
+            raise StreamLost(message, None if state is None or state.startswith(ENDED) else text) from error
+        raise ConnectError(message) from error
 
 
 def lsn_of(text: str) -> int:
