@@ -155,7 +155,8 @@ def test_a_reason_that_the_server_gives_once_the_slot_is_free(capture: PostgresC
 
         with patch.object(time, "sleep", release):
             reason = catalog.reason_of_loss()
-        assert reason is not None and reason.startswith(f'publication "{capture.name}" does not exist')
+        assert reason is not None
+        assert reason.startswith(f'publication "{capture.name}" does not exist')
 
 
 def test_a_slot_that_another_connection_uses(capture: PostgresCapture) -> None:
