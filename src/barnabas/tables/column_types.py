@@ -10,6 +10,8 @@ extension types.
 | text, json, uuid, binary | string, string with a mark, binary |
 | date, time, timestamp_ntz, timestamptz | date32, time64[us], timestamp[us], timestamp[us, UTC] |
 | interval | month_day_nano_interval |
+| varchar, varchar(n), char(n) | string, with the word in the metadata |
+| timestamp_ntz(n), timestamptz(n), time(n) | the type without a size, with the word in the metadata |
 | T[], struct<name T, …>, map<K, V> | list, struct, map |
 """
 
@@ -57,8 +59,15 @@ def mark_of(field: Field) -> str:
 
 
 def word_of(field: Field) -> str:
-    """The name by which a marked type was declared, if it is not that of the mark: `jsonb`."""
+    """The name by which a type was declared, if the type says less: `jsonb`, `varchar(3)`."""
     return (field.metadata or {}).get(WORD, b"").decode()
+
+
+def size_of(field: Field) -> tuple[str, int] | None:
+    """The name and the size by which a column was declared: `varchar` or `char` with characters, a type of times with the digits behind
+    the point; None without a size."""
+    name, bracket, size = word_of(field).partition("(")
+    return (name, int(size.removesuffix(")"))) if bracket else None
 
 
 def table_field(field: Field, path: str = "") -> Field:
@@ -108,9 +117,9 @@ SUPPORTED = (
 def type_name(field: Field) -> str:
     """The type as `declared` reads it. Raises TableError for a type that tables do not have."""
     kind = field.type
-    mark = mark_of(field)
-    if mark:
-        return word_of(field) or mark
+    word = word_of(field) or mark_of(field)
+    if word:
+        return word
     if kind in NAMES:
         return NAMES[kind]
     if pt.is_decimal(kind):

@@ -22,6 +22,7 @@ from barnabas.tables.errors import TableError
 from barnabas.tables.intervals import INTERVAL
 
 MAX_DEPTH = 32  # types inside of each other
+MAX_FRACTION = 6  # most digits of seconds
 _TOKEN = re.compile(r'\s*(?:("(?:[^"]|"")*"|`(?:[^`]|``)*`)|(\w[\w$]*)|([<>(),:]|\[\s*\])|(\S))')
 _LIST = re.compile(r"\[\s*\]")
 _BASES: dict[str, pa.DataType] = {
@@ -59,6 +60,22 @@ def declared(text: str, *, dialect: str = "spark") -> list[Field]:
     if not fields:
         raise TableError("the declaration has no columns; an example is: id bigint, name text")
     return fields
+
+
+def _words(word: str, kind: pa.DataType, sizes: Sequence[int]) -> dict[bytes | str, bytes | str] | None:
+    """The metadata of a type that says more than Arrow's: `varchar`, and types with sizes."""
+    if word == "varchar":
+        found = "varchar"
+    elif word in ("char", "character", "bpchar"):
+        found = "char"
+    else:
+        found = _TIMES.get(kind, "")
+    if not found or (not sizes and found != "varchar") or (kind in _TIMES and sizes[0] > MAX_FRACTION):
+        return None
+    return {WORD: f"{found}({sizes[0]})".encode() if sizes else found.encode()}
+
+
+_TIMES = {TIME: "time", LOCAL: "timestamp_ntz", UTC: "timestamptz"}
 
 
 class _Parser:
@@ -137,8 +154,8 @@ class _Parser:
             return pa.field(name, self._decimal())
         if word == "double":
             self._maybe("precision")
-        elif word in ("character", "char"):
-            self._maybe("varying")
+        elif word in ("character", "char") and self._maybe("varying"):
+            word = "varchar"
         kind = _BASES.get(word)
         if word == "float":
             kind = pa.float64() if self._dialect == "postgres" else pa.float32()
@@ -146,10 +163,10 @@ class _Parser:
             kind = LOCAL if self._dialect == "postgres" else UTC
         if kind is None:
             raise self._unexpected("a type", back=True)
-        self._numbers()
+        sizes = self._numbers()
         if word in ("timestamp", "time"):
             kind = self._zone(word, kind)
-        return pa.field(name, kind)
+        return pa.field(name, kind, metadata=_words(word, kind, sizes))
 
     def _zone(self, word: str, kind: pa.DataType) -> pa.DataType:
         has_zone = self._maybe("with")

@@ -145,7 +145,7 @@ def with_type(made: TableDefinition, action: Any) -> TableDefinition:
     if action.args.get("using") or column.name in made.key or not _is_wider(column, field):
         raise not_supported(
             f'the column "{column.name}" of the type {column.kind} cannot become {type_name(field)}', position_in(action),
-            "whole numbers, reals and decimals can become wider, and whole numbers decimals",
+            "whole numbers, reals and decimals can become wider, whole numbers decimals, and texts and times can get other sizes",
         )  # fmt: skip
     changed = msgspec.structs.replace(column, kind=type_name(field))
     return msgspec.structs.replace(made, columns=tuple(changed if each is column else each for each in made.columns))

@@ -8,7 +8,7 @@ import msgspec
 from sqlglot import exp
 
 from barnabas.sql.catalog.constraints import CheckDefinition, UniqueDefinition
-from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse_expression, tokens_of
 from barnabas.sql.interface import SqlError
@@ -18,6 +18,8 @@ from barnabas.sql.statements.enforcement import checks_plan
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.states import CHECK, INVALID_TABLE, NOT_NULL, UNIQUE, not_supported
+from barnabas.sql.writing.fitting import CHAR, VARCHAR, too_long
+from barnabas.tables.column_types import size_of
 
 
 def readable(statement: Statement) -> Statement:
@@ -76,6 +78,10 @@ def check_rows_there(session: Host, before: TableDefinition, after: TableDefinit
     conditions = [each for each in after.checks if each not in before.checks]
     if conditions:
         check_conditions(checks_plan(session, session.access.relation_of(after), conditions, text).schema)
+    for column in after.columns:
+        old = before.column(column.name)
+        if old is not None and old.kind != column.kind:
+            _check_sizes(session, relation, old, column, text)
     known = {each.name for each in before.columns}
     for each in conditions:
         if each.is_valid and known.issuperset(each.columns):
@@ -92,6 +98,29 @@ def check_rows_there(session: Host, before: TableDefinition, after: TableDefinit
                     NOT_NULL, f'column "{column.name}" of relation "{before.name}" contains null values', table=before.name,
                     column=column.name,
                 )  # fmt: skip
+
+
+def _check_sizes(session: Host, relation: TopicRelation, old: ColumnDefinition, column: ColumnDefinition, text: str) -> None:
+    """Raises SqlError if a value does not fit the size that a column gets: the records stay as they are."""
+    sized, before = size_of(column.field), size_of(old.field)
+    if sized is None:
+        return
+    word, size = sized
+    name = f'"{column.name.replace(chr(34), chr(34) * 2)}"'
+    if word in (CHAR, VARCHAR):
+        if before is None or before[1] > size:
+            if _any(session, relation, parse_expression(f"length(rtrim({name}, ' ')) > {size}"), text):
+                raise too_long(word, size)
+        odd = f"{name} <> rtrim({name}, ' ')" if word == CHAR else f"length({name}) > {size}"
+        has_odd = _any(session, relation, parse_expression(odd), text)
+    else:
+        step = 10 ** (6 - size)
+        odd = f"cast(extract(microseconds from {name}) as bigint) % {step} <> 0"
+        has_odd = (before is None or before[1] > size) and _any(session, relation, parse_expression(odd), text)
+    if has_odd:
+        raise not_supported(
+            f'values of the column "{column.name}" would change with the type {column.kind}', hint="UPDATE the rows before"
+        )
 
 
 def _any(session: Host, relation: TopicRelation, condition: Any, text: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import pyarrow as pa
 from sqlglot import exp
 
 from barnabas import limits
@@ -38,6 +39,7 @@ from barnabas.sql.states import (
     INVALID_TABLE,
     not_supported,
 )
+from barnabas.tables.column_types import mark_of
 from barnabas.tables.scan import MODES
 
 OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode", "append_only", "on_conflict")
@@ -313,7 +315,7 @@ def check(definition: TableDefinition) -> None:
     values = [each for each in definition.columns if each.name not in definition.key]
     if definition.is_registered:
         return
-    if definition.format != "json" and (len(values) != 1 or values[0].kind not in ("text", "binary")):
+    if definition.format != "json" and (len(values) != 1 or values[0].field.type not in (pa.string(), pa.binary()) or mark_of(values[0].field)):
         raise SqlError(INVALID_TABLE, f"the format {definition.format} needs exactly one column of text or bytes beside the key")
     declared(definition)
 

@@ -272,10 +272,18 @@ def type_cases() -> str:
     cases = [f"WHEN {each.oid} THEN '{each.shown}'" for each in TYPES]
     cases += [f"WHEN {each.array} THEN '{each.shown}[]'" for each in TYPES if each.array]
     numeric = (
-        "WHEN kind = 1700 AND modifier > 4 THEN 'numeric(' || ((modifier - 4) >> 16) || ',' || ((modifier - 4) & 65535) || ')'"
+        "WHEN kind IN (1700, 1231) AND modifier > 4 THEN 'numeric(' || ((modifier - 4) >> 16) || ',' || ((modifier - 4) & 65535) || ')'"
+        " || CASE kind WHEN 1231 THEN '[]' ELSE '' END"
     )
     varying = (
-        "WHEN kind IN (1042, 1043) AND modifier > 4 THEN CASE kind WHEN 1042 THEN 'character' ELSE 'character varying' END"
+        "WHEN kind IN (1042, 1043, 1014, 1015) AND modifier > 4 THEN CASE WHEN kind IN (1042, 1014) THEN 'character'"
+        " ELSE 'character varying' END"
         " || '(' || (modifier - 4) || ')'"
     )
-    return f"CASE WHEN kind IS NULL THEN NULL {numeric} {varying} ELSE CASE kind {' '.join(cases)} ELSE '???' END END"
+    varying += " || CASE WHEN kind IN (1014, 1015) THEN '[]' ELSE '' END"
+    times = "WHEN kind IN (1083, 1114, 1184, 1183, 1115, 1185) AND modifier >= 0 THEN CASE"
+    for of_kind, word in (("(1083, 1183)", "time"), ("(1114, 1115, 1184, 1185)", "timestamp")):
+        times += f" WHEN kind IN {of_kind} THEN '{word}(' || modifier || ')'"
+    times += " END || CASE WHEN kind IN (1184, 1185) THEN ' with time zone' ELSE ' without time zone' END"
+    times += " || CASE WHEN kind IN (1183, 1115, 1185) THEN '[]' ELSE '' END"
+    return f"CASE WHEN kind IS NULL THEN NULL {numeric} {varying} {times} ELSE CASE kind {' '.join(cases)} ELSE '???' END END"
