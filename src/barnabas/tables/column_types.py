@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pt
 
-from barnabas.schemas.arrow.shapes import MARK, WORD, map_type
+from barnabas.schemas.arrow.shapes import MARK, MISSING, WORD, map_type
 from barnabas.tables.errors import TableError
 
 JSON, JSONB, UUID = "json", "jsonb", "uuid"
@@ -61,6 +61,17 @@ def mark_of(field: Field) -> str:
 def word_of(field: Field) -> str:
     """The name by which a type was declared, if the type says less: `jsonb`, `varchar(3)`."""
     return (field.metadata or {}).get(WORD, b"").decode()
+
+
+def missing_of(field: Field) -> str | None:
+    """The JSON of the value that a record without the field has; None: null."""
+    found = (field.metadata or {}).get(MISSING)
+    return None if found is None else found.decode()
+
+
+def with_missing(field: Field, value: str | None) -> Field:
+    """The field with the JSON of that value."""
+    return field if value is None else field.with_metadata({**(field.metadata or {}), MISSING: value.encode()})
 
 
 def size_of(field: Field) -> tuple[str, int] | None:
@@ -135,7 +146,15 @@ def type_name(field: Field) -> str:
 
 def columns_text(fields: list[Field] | tuple[Field, ...]) -> str:
     """Columns as text, such as `id bigint, name text`; `declared` reads it."""
-    return ", ".join(f"{quoted(each.name)} {type_name(each)}{'' if each.nullable else ' not null'}" for each in fields)
+    return ", ".join(
+        f"{quoted(each.name)} {type_name(each)}{'' if each.nullable else ' not null'}{missing_text(missing_of(each))}"
+        for each in fields
+    )
+
+
+def missing_text(value: str | None) -> str:
+    """The clause of a declaration that gives the value of records without the field; empty for null."""
+    return "" if value is None else " default '" + value.replace("'", "''") + "'"
 
 
 def quoted(name: str) -> str:

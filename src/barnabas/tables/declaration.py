@@ -7,6 +7,8 @@ The names of types are those of Spark SQL and of Postgres. Two names mean differ
 | `timestamp` | a moment (UTC) | a date and a time without time zone |
 | `float` | 4 bytes | 8 bytes |
 | `decimal`, `numeric` without digits | decimal(10,0) | decimal(38,18) |
+
+`default '5'` behind a type is the JSON of the value that a record without the field has; without it, the value is null.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from barnabas.schemas.arrow.shapes import MARK, WORD, map_type
-from barnabas.tables.column_types import JSON, JSONB, LOCAL, MAX_DIGITS, TIME, UTC, UUID, Field, table_field
+from barnabas.tables.column_types import JSON, JSONB, LOCAL, MAX_DIGITS, TIME, UTC, UUID, Field, table_field, with_missing
 from barnabas.tables.errors import TableError
 from barnabas.tables.intervals import INTERVAL
 
 MAX_DEPTH = 32  # types inside of each other
 MAX_FRACTION = 6  # most digits of seconds
-_TOKEN = re.compile(r'\s*(?:("(?:[^"]|"")*"|`(?:[^`]|``)*`)|(\w[\w$]*)|([<>(),:]|\[\s*\])|(\S))')
+_TOKEN = re.compile(r'\s*(?:("(?:[^"]|"")*"|`(?:[^`]|``)*`|\'(?:[^\']|\'\')*\')|(\w[\w$]*)|([<>(),:]|\[\s*\])|(\S))')
 _LIST = re.compile(r"\[\s*\]")
 _BASES: dict[str, pa.DataType] = {
     **dict.fromkeys(("boolean", "bool"), pa.bool_()),
@@ -49,7 +51,7 @@ def declared(text: str, *, dialect: str = "spark") -> list[Field]:
     """The columns that a text declares.
 
     Args:
-        text: names and types with commas between them; `not null` may follow a type.
+        text: names and types with commas between them; `not null` and `default` may follow a type.
         dialect: `spark` or `postgres`.
 
     Raises:
@@ -104,6 +106,8 @@ class _Parser:
                 nullable = False
             else:
                 self._maybe("null")
+            if self._maybe("default"):
+                field = with_missing(field, self._quoted("the JSON of a value in single quotation marks"))
             fields.append(field.with_nullable(nullable))
             if self._peek() == end:
                 break
@@ -222,6 +226,13 @@ class _Parser:
             raise self._unexpected("the name of a column")
         self._at += 1
         return token
+
+    def _quoted(self, what: str) -> str:
+        token = self._peek()
+        if len(token) < 2 or token[0] != "'":
+            raise self._unexpected(what)
+        self._at += 1
+        return token[1:-1].replace("''", "'")
 
     def _word(self, what: str) -> str:
         token = self._peek()

@@ -12,6 +12,7 @@ from msgspec import Struct
 from barnabas.errors import BarnabasError
 from barnabas.sql.catalog.constraints import CheckDefinition, UniqueDefinition
 from barnabas.sql.catalog.names import shown_name
+from barnabas.tables.column_types import with_missing
 from barnabas.tables.declaration import declared
 from barnabas.tables.scan import MODES
 
@@ -33,10 +34,12 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
     Args:
         kind: the type, in the words of `tables.declaration`.
         default: the text of an expression.
-        added: whether it came after the table, so that older records lack it. If it is not null, they show its default.
+        added: whether it came after the table, so that older records lack it. If it is not null and has nothing in `missing`, they show
+            its default.
         identity: ALWAYS or BY_DEFAULT of an identity column, else empty.
         generated: the text of an expression of the other columns, which gives its value.
         stored: its name in records, if it is another one since the column was renamed.
+        missing: the JSON of the value that records without the field have; None: null.
     """
 
     name: str
@@ -48,6 +51,7 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
     identity: str = ""
     generated: str | None = None
     stored: str = ""
+    missing: str | None = None
 
     @property
     def shown_default(self) -> str | None:
@@ -62,7 +66,12 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
             if len(_FIELDS) >= _MOST_KNOWN:
                 _FIELDS.clear()
             found = _FIELDS[self.kind] = declared(f'"x" {self.kind}')[0]
-        return found.with_name(self.name).with_nullable(self.nullable)
+        return with_missing(found.with_name(self.name).with_nullable(self.nullable), self.missing)
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether a null in records is shown as the default."""
+        return self.added and not self.nullable and self.default is not None and self.missing is None
 
 
 class ViewDefinition(Struct, frozen=True, omit_defaults=True):

@@ -177,11 +177,7 @@ def declared(definition: TableDefinition, registry: RegistryAddress | None = Non
         pa.schema(hidden),
         Columns(key, value_of(definition, values, registry), definition.mode),
         key_alias=keys[0].name if len(keys) == 1 and keys[0].name not in unseen else None,
-        filled={
-            each.name: each.default
-            for each in definition.columns
-            if each.added and not each.nullable and each.default is not None
-        },
+        filled={each.name: each.default for each in definition.columns if each.is_filled and each.default is not None},
         definition=definition,
         sized=sized_columns(schema),
     )

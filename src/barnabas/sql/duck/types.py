@@ -170,7 +170,13 @@ _POSTGRES: dict[str, str] = {
 }
 
 
-_POSTGRES_SIZED = {"varchar": "varchar", "char": "bpchar", "timestamp_ntz": "timestamp", "timestamptz": "timestamptz", "time": "time"}
+_POSTGRES_SIZED = {
+    "varchar": "varchar",
+    "char": "bpchar",
+    "timestamp_ntz": "timestamp",
+    "timestamptz": "timestamptz",
+    "time": "time",
+}
 
 
 def sized_type(field: pa.Field[Any]) -> tuple[str, int] | None:

@@ -13,7 +13,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
+from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
 from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
@@ -22,17 +22,17 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.running import Running
+from barnabas.sql.statements.added_columns import check_added, refuse_numbers, values_of_rows, with_column, with_values
 from barnabas.sql.statements.alter_columns import (
     check_columns_unused,
-    free_field,
     with_nulls,
     with_renamed_column,
     with_type,
     without_column,
 )
 from barnabas.sql.statements.alter_constraints import check_rows_there, has_foreign_key, readable, with_added
-from barnabas.sql.statements.columns import column_of, default_text, folded
-from barnabas.sql.statements.constraints import take_constraints, with_constraints, without_constraint
+from barnabas.sql.statements.columns import default_text, folded
+from barnabas.sql.statements.constraints import without_constraint
 from barnabas.sql.statements.create import FOREIGN_KEYS, check, check_defaults
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
@@ -43,8 +43,6 @@ from barnabas.sql.statements.sequences import drop_ids, owned_by, restart_owned
 from barnabas.sql.statements.target import check_no_view
 from barnabas.sql.statements.watermarks import FORM, take_watermark, watermark_of
 from barnabas.sql.states import (
-    DUPLICATE_COLUMN,
-    NOT_NULL,
     UNDEFINED_COLUMN,
     UNDEFINED_TABLE,
     WRONG_OBJECT,
@@ -163,35 +161,30 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
 
     made = apply(definition)
     check_defaults(session, made, statement.text)
-    _refuse_functions(session, made)
+    check_added(session, definition, made)
 
     def run(_: Sequence[Any]) -> Result:
         before = session.definitions.tables.get(definition.name)
+        values: Mapping[str, str] = {}
         if before is not None:
             after = apply(before)
             check_columns_unused(session.definitions.tables, session.view_jobs.jobs(), before, after)
+            values = values_of_rows(session, before, after, statement.text)
+            after = with_values(before, after, values)
             check_rows_there(session, before, after, statement.text)
+
+        def whole(found: TableDefinition) -> TableDefinition:
+            return with_values(found, apply(found), values)
+
         if definition.is_registered and len(apply(definition).columns) > len(definition.columns):
-            changed(session, definition.name, partial(with_evolved_schema, session, apply))
+            changed(session, definition.name, partial(with_evolved_schema, session, whole))
         else:
-            changed(session, definition.name, apply)
+            changed(session, definition.name, whole)
         if any(map(has_foreign_key, actions)):
             session.notify(FOREIGN_KEYS)
         return Done("ALTER TABLE")
 
     return Ready(statement.text, run)
-
-
-def _refuse_functions(session: Host, made: TableDefinition) -> None:
-    """Raises SqlError if older rows would show a default that calls a function of users: the function may be dropped."""
-    for each in made.columns:
-        if each.added and not each.nullable and each.default is not None:
-            _, functions = session.routines.expanded(parse(statement_of(f"SELECT {each.default}")))
-            if functions:
-                raise not_supported(
-                    f'the default of the added column "{each.name}" cannot call the function {functions[0].name}',
-                    hint="add the column without NOT NULL, and UPDATE the rows",
-                )
 
 
 def _watermark(session: Host, statement: Statement) -> Ready:
@@ -226,7 +219,7 @@ def _actions(tree: Any) -> list[Any]:
 def _change(action: Any, *, is_valid: bool) -> Change:
     match action:
         case exp.ColumnDef():
-            return lambda made: _with_column(made, action.copy())
+            return lambda made: with_column(made, action.copy())
         case exp.AddConstraint():
             return lambda made: with_added(made, action, is_valid=is_valid)
         case exp.RenameColumn():
@@ -246,41 +239,6 @@ def _change(action: Any, *, is_valid: bool) -> Change:
     raise not_supported(f"this form of ALTER TABLE … {words_of(action)} is not supported", hint=hint)
 
 
-def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
-    constraints = take_constraints(exp.Schema(expressions=[item]))
-    column, is_primary, numbering = column_of(item)
-    if made.column(column.name) is not None:
-        if item.args.get("exists"):
-            return made
-        raise SqlError(
-            DUPLICATE_COLUMN, f'column "{column.name}" of relation "{made.name}" already exists', position=position_in(item)
-        )
-    _refuse_numbers(column, item, numbering is not None)
-    if is_primary:
-        raise not_supported("a primary key cannot be added", position_in(item), "CREATE TABLE … PRIMARY KEY over the same topic")
-    if not column.nullable and column.default is None:
-        raise SqlError(
-            NOT_NULL, f'column "{column.name}" of relation "{made.name}" contains null values', hint="give it a DEFAULT"
-        )
-    if made.format in ("text", "raw"):
-        raise not_supported(f"a table of the format {made.format} has one column", position_in(item))
-    if constraints and not column.nullable:
-        hint = "ALTER TABLE … ADD CONSTRAINT in another statement looks at the rows that are there"
-        raise not_supported("an added column that is not null cannot have a constraint", position_in(item), hint)
-    column = msgspec.structs.replace(column, added=True, stored=free_field(made, column.name))
-    return with_constraints(msgspec.structs.replace(made, columns=(*made.columns, column)), constraints)
-
-
-def _refuse_numbers(column: ColumnDefinition, item: Any, is_numbered: bool) -> None:
-    """Older rows show the default of an added column that is not null: they would have another number at each look."""
-    if is_numbered or (not column.nullable and column.default is not None and "nextval" in column.default.lower()):
-        raise not_supported(
-            "a sequence cannot number the rows that are there",
-            position_in(item),
-            "CREATE TABLE with the column, and INSERT … SELECT",
-        )
-
-
 def _with_default(made: TableDefinition, item: Any) -> TableDefinition:
     name = folded(item.this)
     if made.column(name) is None:
@@ -291,8 +249,8 @@ def _with_default(made: TableDefinition, item: Any) -> TableDefinition:
         if each.name.lower() == name.lower():
             if each.identity:
                 raise syntax_error(f'column "{each.name}" of relation "{made.name}" is an identity column', position_in(item))
-            if each.added and not each.nullable:
-                _refuse_numbers(msgspec.structs.replace(each, default=text), item, False)
+            if each.added and not each.nullable and each.missing is None:
+                refuse_numbers(msgspec.structs.replace(each, default=text), item, False)
     columns = tuple(
         msgspec.structs.replace(each, default=text) if each.name.lower() == name.lower() else each for each in made.columns
     )

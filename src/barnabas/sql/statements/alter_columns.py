@@ -119,7 +119,7 @@ def with_nulls(made: TableDefinition, action: Any) -> TableDefinition:
     if nullable and (is_key or column.identity):
         kind = "is in a primary key" if is_key else "is an identity column"
         raise SqlError(INVALID_TABLE, f'column "{column.name}" {kind}', position=position_in(action))
-    if made.is_registered or (column.added and column.default is not None):
+    if made.is_registered or (column.added and column.default is not None and column.missing is None):
         raise not_supported(
             f'whether the column "{column.name}" is null cannot be changed', position_in(action),
             "its schema says it" if made.is_registered else "older records show its default, since it was added later",

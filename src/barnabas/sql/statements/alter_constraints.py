@@ -13,8 +13,9 @@ from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse_expression, tokens_of
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import table_of
+from barnabas.sql.statements.added_columns import added_row
 from barnabas.sql.statements.constraints import UNNAMED, Declared, check_conditions, declared, with_constraints
-from barnabas.sql.statements.enforcement import checks_plan
+from barnabas.sql.statements.enforcement import WRITTEN, checks_plan
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.states import CHECK, INVALID_TABLE, NOT_NULL, UNIQUE, not_supported
@@ -86,6 +87,8 @@ def check_rows_there(session: Host, before: TableDefinition, after: TableDefinit
     for each in conditions:
         if each.is_valid and known.issuperset(each.columns):
             _check_condition(session, relation, each, text)
+        elif each.is_valid:
+            _check_added(session, before, after, each, text)
     for unique in after.unique:
         if unique not in before.unique and known.issuperset(unique.columns):
             _check_values(session, relation, unique, text)
@@ -133,6 +136,24 @@ def _check_condition(session: Host, relation: TopicRelation, check: CheckDefinit
     if _any(session, relation, exp.Not(this=exp.Paren(this=parse_expression(check.condition))), text):
         raise SqlError(
             CHECK, f'check constraint "{check.name}" of relation "{relation.name}" is violated by some row', table=relation.name,
+            constraint=check.name,
+        )  # fmt: skip
+
+
+def _check_added(session: Host, before: TableDefinition, after: TableDefinition, check: CheckDefinition, text: str) -> None:
+    """Raises SqlError if the default of added columns does not fit a condition, which can name no other columns."""
+    names, row = added_row(before, after)
+    if not set(names).issuperset(check.columns):
+        if any(each.missing is not None for each in after.columns if each.name in names):
+            hint = "ALTER TABLE … ADD CONSTRAINT in another statement looks at the rows that are there"
+            raise not_supported("a constraint of an added column with a default cannot name other columns", hint=hint)
+        return
+    relation = session.access.relation_of(after)
+    found = collected(session, checks_plan(session, relation, [check], text), (), text, {WRITTEN: row})
+    everything = exp.EQ(this=exp.Literal.number(1), expression=exp.Literal.number(1))
+    if found.column(0)[0].as_py() is False and _any(session, session.access.relation_of(before), everything, text):
+        raise SqlError(
+            CHECK, f'check constraint "{check.name}" of relation "{after.name}" is violated by some row', table=after.name,
             constraint=check.name,
         )  # fmt: skip
 

@@ -315,7 +315,9 @@ def check(definition: TableDefinition) -> None:
     values = [each for each in definition.columns if each.name not in definition.key]
     if definition.is_registered:
         return
-    if definition.format != "json" and (len(values) != 1 or values[0].field.type not in (pa.string(), pa.binary()) or mark_of(values[0].field)):
+    if definition.format != "json" and (
+        len(values) != 1 or values[0].field.type not in (pa.string(), pa.binary()) or mark_of(values[0].field)
+    ):
         raise SqlError(INVALID_TABLE, f"the format {definition.format} needs exactly one column of text or bytes beside the key")
     declared(definition)
 

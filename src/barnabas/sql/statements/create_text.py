@@ -121,7 +121,9 @@ def _table_text(definition: TableDefinition, facts: Facts) -> str:
 def _notes(definition: TableDefinition) -> str:
     """Comments on what a statement cannot say: the fields of records that have other names than their columns."""
     named = [f"{each} is the field {stored}" for each, stored in definition.stored_names.items()]
-    return f"-- of the records that are there, {', '.join(named)}\n" if named else ""
+    found = f"-- of the records that are there, {', '.join(named)}\n" if named else ""
+    lacking = [f"{each.name} {each.missing}" for each in definition.columns if each.missing is not None]
+    return found + (f"-- records without the field have {', '.join(lacking)}\n" if lacking else "")
 
 
 def _options(definition: TableDefinition) -> dict[str, str]:

@@ -47,7 +47,9 @@ def fitting(column: Any, field: Field) -> Any:
     """A column with values that fit; the same one if all do. Raises SqlError 22001."""
     if pt.is_list(field.type):
         for chunk in column.chunks:
-            if not fitting(pa.chunked_array([chunk.flatten()]), field.type.value_field).equals(pa.chunked_array([chunk.flatten()])):
+            if not fitting(pa.chunked_array([chunk.flatten()]), field.type.value_field).equals(
+                pa.chunked_array([chunk.flatten()])
+            ):
                 return _each_list(column, field.type.value_field)
         return column
     found = size_of(field)
@@ -61,7 +63,10 @@ def fitting(column: Any, field: Field) -> Any:
 
 
 def _each_list(column: Any, item: Field) -> Any:
-    made = [None if each is None else fitting(pa.chunked_array([pa.array(each, item.type)]), item).to_pylist() for each in column.to_pylist()]
+    made = [
+        None if each is None else fitting(pa.chunked_array([pa.array(each, item.type)]), item).to_pylist()
+        for each in column.to_pylist()
+    ]
     return pa.chunked_array([pa.array(made, column.type)])
 
 

@@ -195,6 +195,7 @@ def _attributes(facts: Facts) -> Iterable[Row]:
             row = attribute(each.oid, place, field, not_null=not field.nullable, has_default=has_default)
             if column is not None:
                 row |= {"attidentity": column.identity, "attgenerated": "" if column.generated is None else "s"}
+                row |= {"atthasmissing": column.missing is not None}
             yield row
 
 
