@@ -10,7 +10,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from barnabas.errors import BarnabasError
-from barnabas.sql.catalog.constraints import CheckDefinition, UniqueDefinition
+from barnabas.sql.catalog.constraints import CheckDefinition, ForeignKeyDefinition, UniqueDefinition
 from barnabas.sql.catalog.names import shown_name
 from barnabas.tables.column_types import with_missing
 from barnabas.tables.declaration import declared
@@ -147,6 +147,7 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         indexes: names of indexes, which have no effect.
         is_renamed: whether the topic has a name that the table had before.
         unique, checks: the constraints that statements keep.
+        foreign_keys: references to other tables, which nothing keeps.
         on_conflict: what becomes of a new row whose key is there, `overwrite` or `nothing`; empty: it is refused.
         has_row_names: of a keyed table without a key: whether the hidden column ROW names a row by the partition and the offset of its
             first record (`tables.row_names`). Otherwise the records have keys that an earlier version made, which nothing reads.
@@ -180,17 +181,18 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     checks: tuple[CheckDefinition, ...] = ()
     on_conflict: str = ""
     has_row_names: bool = False
+    foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
 
     @property
-    def constraints(self) -> list[UniqueDefinition | CheckDefinition]:
-        """Those that statements keep, without indexes, the key and NOT NULL."""
-        return [*(each for each in self.unique if not each.is_index), *self.checks]
+    def constraints(self) -> list[UniqueDefinition | CheckDefinition | ForeignKeyDefinition]:
+        """Those with a name of their own, without indexes, the key and NOT NULL."""
+        return [*(each for each in self.unique if not each.is_index), *self.checks, *self.foreign_keys]
 
     @property
     def constraint_names(self) -> list[str]:
         """Of the key, of constraints and of unique indexes."""
         own = [f"{self.plain_name}_pkey"] if self.key and self.is_keyed else []
-        return [*own, *(each.name for each in self.unique), *(each.name for each in self.checks)]
+        return [*own, *(each.name for each in (*self.unique, *self.checks, *self.foreign_keys))]
 
     @property
     def plain_name(self) -> str:

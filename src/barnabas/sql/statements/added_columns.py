@@ -21,6 +21,7 @@ from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.alter_columns import free_field
 from barnabas.sql.statements.columns import column_of
 from barnabas.sql.statements.constraints import take_constraints, with_constraints
+from barnabas.sql.statements.foreign_keys import take_references, with_references
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import cast_to
@@ -43,8 +44,9 @@ _VOLATILE = (
 _AVRO = (pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.bool_(), pa.string())  # whose defaults a schema has as they are
 
 
-def with_column(made: TableDefinition, item: Any) -> TableDefinition:
+def with_column(session: Host, made: TableDefinition, item: Any) -> TableDefinition:
     """The definition with one more column. Raises SqlError."""
+    references = take_references(exp.Schema(expressions=[item]))
     constraints = take_constraints(exp.Schema(expressions=[item]))
     column, is_primary, numbering = column_of(item)
     if made.column(column.name) is not None:
@@ -66,7 +68,8 @@ def with_column(made: TableDefinition, item: Any) -> TableDefinition:
         hint = "ALTER TABLE … ADD CONSTRAINT in another statement looks at the rows that are there"
         raise not_supported("an added column with a default cannot be unique", position_in(item), hint)
     column = msgspec.structs.replace(column, added=True, stored=free_field(made, column.name))
-    return with_constraints(msgspec.structs.replace(made, columns=(*made.columns, column)), constraints)
+    made = with_constraints(msgspec.structs.replace(made, columns=(*made.columns, column)), constraints)
+    return with_references(session, made, references)
 
 
 def refuse_numbers(column: ColumnDefinition, item: Any, is_numbered: bool) -> None:

@@ -33,7 +33,8 @@ from barnabas.sql.statements.alter_columns import (
 from barnabas.sql.statements.alter_constraints import check_rows_there, has_foreign_key, readable, with_added
 from barnabas.sql.statements.columns import default_text, folded
 from barnabas.sql.statements.constraints import without_constraint
-from barnabas.sql.statements.create import FOREIGN_KEYS, check, check_defaults
+from barnabas.sql.statements.create import check, check_defaults
+from barnabas.sql.statements.foreign_keys import NOT_ENFORCED, check_still_unique, with_renamed, without_references
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
 from barnabas.sql.statements.ready import Ready, done
@@ -92,7 +93,7 @@ def drop_table(
     """
     definition = definitions.tables.get(name)
     ids = owned_by(sequences, name)
-    definitions.change(client, running, lambda tables: {name: None} if name in tables else {})
+    definitions.change(client, running, lambda tables: {name: None, **without_references(tables, name)} if name in tables else {})
     if definition is not None and definition.owns_topic:
         delete_topic(client, definition.topic)
     drop_ids(sequences, client, running, ids)
@@ -117,10 +118,27 @@ def changed(session: Host, name: str, change: Change) -> None:
             raise SqlError("42P01", f'relation "{name}" does not exist')
         made = change(tables[name])
         check(made)
-        return {} if made == tables[name] else {name: made}
+        return {} if made == tables[name] else {name: made, **_with_names(tables, tables[name], made)}
 
     session.check_writable()
     session.definitions.change(session.client, session.running, decide)
+
+
+def _with_names(
+    tables: Mapping[str, TableDefinition], before: TableDefinition, after: TableDefinition
+) -> dict[str, TableDefinition | None]:
+    """The tables that refer to one whose column gets another name. Raises SqlError 2BP01 if a key goes that others refer to."""
+    pairs = zip(before.columns, after.columns, strict=False)
+    other = (
+        [(old.name, new.name) for old, new in pairs if old.name != new.name] if len(before.columns) == len(after.columns) else []
+    )
+    if len(other) != 1:
+        check_still_unique(tables, after)
+        return {}
+    found = [
+        each for each in tables.values() if each.name != after.name and any(key.table == after.name for key in each.foreign_keys)
+    ]
+    return {each.name: with_renamed(each, after.name, *other[0]) for each in found}
 
 
 def _check_kind(statement: Statement) -> None:
@@ -152,7 +170,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     actions = _actions(tree)
     if len(actions) == 1 and isinstance(actions[0], exp.AlterRename):
         return done(statement.text, "ALTER TABLE", lambda: rename(session, definition.name, folded(actions[0].this.this)))
-    changes = [_change(action, is_valid=not tree.args.get("not_valid")) for action in actions]
+    changes = [_change(session, action, is_valid=not tree.args.get("not_valid")) for action in actions]
 
     def apply(made: TableDefinition) -> TableDefinition:
         for change in changes:
@@ -181,7 +199,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         else:
             changed(session, definition.name, whole)
         if any(map(has_foreign_key, actions)):
-            session.notify(FOREIGN_KEYS)
+            session.notify(NOT_ENFORCED)
         return Done("ALTER TABLE")
 
     return Ready(statement.text, run)
@@ -216,12 +234,12 @@ def _actions(tree: Any) -> list[Any]:
     return found
 
 
-def _change(action: Any, *, is_valid: bool) -> Change:
+def _change(session: Host, action: Any, *, is_valid: bool) -> Change:
     match action:
         case exp.ColumnDef():
-            return lambda made: with_column(made, action.copy())
+            return lambda made: with_column(session, made, action.copy())
         case exp.AddConstraint():
-            return lambda made: with_added(made, action, is_valid=is_valid)
+            return lambda made: with_added(session, made, action, is_valid=is_valid)
         case exp.RenameColumn():
             return lambda made: with_renamed_column(made, action)
         case exp.AlterColumn() if action.args.get("allow_null") is not None:

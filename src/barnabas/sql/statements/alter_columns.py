@@ -16,6 +16,7 @@ from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.columns import RESERVED, folded
+from barnabas.sql.statements.foreign_keys import with_renamed
 from barnabas.sql.statements.emit import without_emit
 from barnabas.sql.states import DUPLICATE_COLUMN, INVALID_TABLE, UNDEFINED_COLUMN, not_supported
 from barnabas.sql.views.dependents import DEPENDENT, users_of
@@ -46,6 +47,7 @@ def without_column(made: TableDefinition, action: Any) -> TableDefinition:
     made = msgspec.structs.replace(made, columns=kept, dropped=(*made.dropped, column.stored or column.name))
     return msgspec.structs.replace(
         made, unique=tuple(each for each in made.unique if column.name not in each.columns),
+        foreign_keys=tuple(each for each in made.foreign_keys if column.name not in each.columns),
         checks=tuple(each for each in made.checks if column.name not in each.columns),
     )  # fmt: skip
 
@@ -82,6 +84,7 @@ def with_renamed_column(made: TableDefinition, action: Any) -> TableDefinition:
     is_whole = made.key == (column.name,) and not made.is_key_object  # nothing names it in records
     stored = "" if is_whole or made.format != "json" or column.stored == new else column.stored or column.name
     renamed = msgspec.structs.replace(column, name=new, stored=stored)
+    made = with_renamed(made, made.name, column.name, new)
     return msgspec.structs.replace(
         made,
         columns=tuple(renamed if each.name == column.name else each for each in made.columns),

@@ -16,6 +16,7 @@ from barnabas.sql.planning.names import table_of
 from barnabas.sql.statements.added_columns import added_row
 from barnabas.sql.statements.constraints import UNNAMED, Declared, check_conditions, declared, with_constraints
 from barnabas.sql.statements.enforcement import WRITTEN, checks_plan
+from barnabas.sql.statements.foreign_keys import reference_in, with_references
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.states import CHECK, INVALID_TABLE, NOT_NULL, UNIQUE, not_supported
@@ -35,25 +36,27 @@ def readable(statement: Statement) -> Statement:
     return Statement(statement.text, made)
 
 
-def with_added(made: TableDefinition, action: Any, *, is_valid: bool) -> TableDefinition:
+def with_added(session: Host, made: TableDefinition, action: Any, *, is_valid: bool) -> TableDefinition:
     """ADD CONSTRAINT. Raises SqlError."""
     for item in action.expressions:
         inner = item.expressions[0] if isinstance(item, exp.Constraint) and item.expressions else item
-        if isinstance(inner, exp.ForeignKey):
+        reference = reference_in(item)
+        if reference is not None:
+            made = with_references(session, made, [reference], is_valid=is_valid)
             continue
         if isinstance(inner, exp.PrimaryKey):
             made = _with_key(made, item, inner)
             continue
         found = declared(item)
         if found is None:
-            raise not_supported("this constraint is not supported", hint="there are PRIMARY KEY, UNIQUE and CHECK")
+            raise not_supported("this constraint is not supported", hint="there are PRIMARY KEY, FOREIGN KEY, UNIQUE and CHECK")
         made = with_constraints(made, found, is_valid=is_valid)
     return made
 
 
 def has_foreign_key(action: Any) -> bool:
-    """Whether an action adds a reference to another table. Nothing keeps it."""
-    return isinstance(action, exp.AddConstraint) and action.find(exp.ForeignKey) is not None
+    """Whether an action adds a reference to another table."""
+    return isinstance(action, (exp.AddConstraint, exp.ColumnDef)) and action.find(exp.ForeignKey, exp.Reference) is not None
 
 
 def _with_key(made: TableDefinition, item: Any, key: Any) -> TableDefinition:

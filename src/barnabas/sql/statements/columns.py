@@ -67,19 +67,6 @@ def columns_of(schema: Any) -> tuple[list[ColumnDefinition], tuple[str, ...], Ma
     return made, tuple(primary), numbered
 
 
-def drop_foreign_keys(schema: exp.Schema) -> bool:
-    """Take the references to other tables out of a declaration; whether there were any. Nothing keeps them, as with Spark's own."""
-    named = [each for each in schema.expressions if isinstance(_constraint_of(each), exp.ForeignKey)]
-    kept = [each for each in schema.expressions if not any(each is other for other in named)]
-    schema.set("expressions", kept)
-    found = bool(named)
-    for column in (each for each in kept if isinstance(each, exp.ColumnDef)):
-        others = [each for each in column.constraints if not isinstance(each.kind, exp.Reference)]
-        found = found or len(others) < len(column.constraints)
-        column.set("constraints", others)
-    return found
-
-
 def _constraint_of(item: Any) -> Any:
     """The constraint of an entry of a declaration, with or without a name."""
     return item.expressions[0] if isinstance(item, exp.Constraint) and item.expressions else item

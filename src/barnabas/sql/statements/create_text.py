@@ -92,7 +92,11 @@ def _topic_options(session: Host, definition: TableDefinition) -> dict[str, str]
 def _name(definition: TableDefinition, facts: Facts) -> str:
     if definition.name.startswith(TEMPORARY):
         return shown_name(definition.plain_name)
-    schema, name = parts_of_name(definition.name, facts.schemas)
+    return _shown(definition.name, facts)
+
+
+def _shown(table: str, facts: Facts) -> str:
+    schema, name = parts_of_name(table, facts.schemas)
     return shown_name(name) if schema == PUBLIC else f"{shown_name(schema)}.{shown_name(name)}"
 
 
@@ -103,6 +107,7 @@ def _table_text(definition: TableDefinition, facts: Facts) -> str:
     constraints = [
         *((each.name, each.declared) for each in definition.unique),
         *((each.name, each.text) for each in definition.checks),
+        *((each.name, each.text(_shown(each.table, facts))) for each in definition.foreign_keys),
     ]
     lines += [f"CONSTRAINT {shown_name(name)} {text}" for name, text in constraints]
     if definition.watermark is not None:

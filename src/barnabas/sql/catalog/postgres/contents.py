@@ -127,11 +127,15 @@ CLASS_ROW: Row = {
 
 
 def _classes(facts: Facts) -> Iterable[Row]:
+    keys = [
+        (each.name, key.table) for each in facts.tables if each.definition is not None for key in each.definition.foreign_keys
+    ]
+    with_keys = {name for pair in keys for name in pair}
     for each in facts.tables:
         yield {
             **CLASS_ROW, "oid": each.oid, "relname": each.shown, "relam": HEAP, "relfilenode": each.oid, "relhasindex": each.has_index,
             "relnamespace": each.namespace, "relkind": each.kind, "relnatts": len(each.columns), "relreplident": "d",
-            "relhasrules": each.kind == "v",
+            "relhasrules": each.kind == "v", "relhastriggers": each.name in with_keys,
             "relchecks": len(each.definition.checks) if each.definition is not None else 0,
         }  # fmt: skip
     for (schema, name), columns in shapes().items():
