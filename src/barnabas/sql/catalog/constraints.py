@@ -62,6 +62,18 @@ class CheckDefinition(Struct, frozen=True, omit_defaults=True):
         return f"CHECK ({self.condition})"
 
 
+class IndexDefinition(Struct, frozen=True, omit_defaults=True):
+    """An index of columns that CREATE INDEX made, for the catalogue alone.
+
+    Args:
+        orders: of each column, as `pg_index.indoption` has it: 1 for DESC, 2 for NULLS FIRST, added up.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    orders: tuple[int, ...] = ()
+
+
 class ForeignKeyDefinition(Struct, frozen=True, omit_defaults=True):
     """Columns that refer to a row of a table. No statement looks whether the row is there.
 

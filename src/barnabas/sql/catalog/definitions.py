@@ -10,7 +10,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from barnabas.errors import BarnabasError
-from barnabas.sql.catalog.constraints import CheckDefinition, ForeignKeyDefinition, UniqueDefinition
+from barnabas.sql.catalog.constraints import CheckDefinition, ForeignKeyDefinition, IndexDefinition, UniqueDefinition
 from barnabas.sql.catalog.names import shown_name
 from barnabas.tables.column_types import with_missing
 from barnabas.tables.declaration import declared
@@ -54,9 +54,9 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
     missing: str | None = None
 
     @property
-    def shown_default(self) -> str | None:
-        """As pg_attrdef has it: the default, or the expression of a generated column."""
-        return None if self.identity else self.default if self.generated is None else self.generated
+    def has_default(self) -> bool:
+        """Whether it has a row in pg_attrdef: for a default, or for the expression of a generated column."""
+        return not self.identity and (self.default is not None or self.generated is not None)
 
     @property
     def field(self) -> pa.Field[Any]:
@@ -145,6 +145,7 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         owns_schema: whether the schema was registered for it.
         dropped: names of columns that records may still have.
         indexes: names of indexes, which have no effect.
+        plain_indexes: those of them that are neither unique nor of expressions.
         is_renamed: whether the topic has a name that the table had before.
         unique, checks: the constraints that statements keep.
         foreign_keys: references to other tables, which nothing keeps.
@@ -182,6 +183,7 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     on_conflict: str = ""
     has_row_names: bool = False
     foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
+    plain_indexes: tuple[IndexDefinition, ...] = ()
 
     @property
     def constraints(self) -> list[UniqueDefinition | CheckDefinition | ForeignKeyDefinition]:

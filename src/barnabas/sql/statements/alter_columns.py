@@ -16,8 +16,8 @@ from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.columns import RESERVED, folded
-from barnabas.sql.statements.foreign_keys import with_renamed
 from barnabas.sql.statements.emit import without_emit
+from barnabas.sql.statements.foreign_keys import with_renamed
 from barnabas.sql.states import DUPLICATE_COLUMN, INVALID_TABLE, UNDEFINED_COLUMN, not_supported
 from barnabas.sql.views.dependents import DEPENDENT, users_of
 from barnabas.sql.views.insert_jobs import inserts, shown
@@ -44,10 +44,13 @@ def without_column(made: TableDefinition, action: Any) -> TableDefinition:
         if each.generated is not None and column.name.lower() in each.generated.lower():
             raise SqlError(DEPENDENT, f'column "{each.name}" is generated from the column "{column.name}"')
     kept = tuple(each for each in made.columns if each is not column)
+    gone = {each.name for each in (*made.plain_indexes, *made.unique) if column.name in each.columns}
     made = msgspec.structs.replace(made, columns=kept, dropped=(*made.dropped, column.stored or column.name))
     return msgspec.structs.replace(
         made, unique=tuple(each for each in made.unique if column.name not in each.columns),
         foreign_keys=tuple(each for each in made.foreign_keys if column.name not in each.columns),
+        plain_indexes=tuple(each for each in made.plain_indexes if column.name not in each.columns),
+        indexes=tuple(each for each in made.indexes if each not in gone),
         checks=tuple(each for each in made.checks if column.name not in each.columns),
     )  # fmt: skip
 
@@ -90,6 +93,9 @@ def with_renamed_column(made: TableDefinition, action: Any) -> TableDefinition:
         columns=tuple(renamed if each.name == column.name else each for each in made.columns),
         key=_renamed(made.key, column.name, new),
         unique=tuple(msgspec.structs.replace(each, columns=_renamed(each.columns, column.name, new)) for each in made.unique),
+        plain_indexes=tuple(
+            msgspec.structs.replace(each, columns=_renamed(each.columns, column.name, new)) for each in made.plain_indexes
+        ),
         checks=tuple(
             msgspec.structs.replace(
                 each, condition=_with_name(each.condition, column.name, new), columns=_renamed(each.columns, column.name, new)

@@ -12,7 +12,7 @@ from sqlglot import exp
 from barnabas import limits
 from barnabas.incremental.interface import ROW
 from barnabas.sql.catalog.definitions import ALWAYS, BY_DEFAULT, ColumnDefinition
-from barnabas.sql.dialect import IDENTITY_OPTIONS, words_of
+from barnabas.sql.dialect import IDENTITY_OPTIONS, WRITTEN, words_of
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
@@ -166,4 +166,6 @@ def default_text(value: Any) -> str | None:
         raise not_supported(
             f"a default cannot use {node.sql('postgres')}", position_in(value), "use a literal or a function such as now()"
         )
+    if isinstance(value, exp.CurrentTimestamp) and value.meta.get(WRITTEN) == "now":
+        return "now()"
     return str(value.sql("postgres"))

@@ -14,10 +14,11 @@ _ENFORCED: Row = {"is_deferrable": "NO", "initially_deferred": "NO", "enforced":
 
 
 class Index(Struct, frozen=True):
-    """The index of a primary key, of UNIQUE, or of CREATE UNIQUE INDEX.
+    """The index of a primary key, of UNIQUE, or of CREATE INDEX.
 
     Args:
         text: of its constraint; empty if it has none.
+        orders: of its columns, as `pg_index.indoption` has them; empty: all are ascending.
     """
 
     table: Described
@@ -26,6 +27,8 @@ class Index(Struct, frozen=True):
     text: str
     is_primary: bool = False
     is_nullable: bool = True
+    is_unique: bool = True
+    orders: Sequence[int] = ()
 
     @property
     def oid(self) -> int:
@@ -41,7 +44,15 @@ class Index(Struct, frozen=True):
         """`pg_get_indexdef`."""
         named = f"{shown_name(self.table.schema)}.{shown_name(self.table.shown)}"
         nulls = "" if self.is_nullable else " NULLS NOT DISTINCT"
-        return f"CREATE UNIQUE INDEX {shown_name(self.name)} ON {named} USING btree ({_listed(self.columns)}){nulls}"
+        listed = ", ".join(
+            shown_name(name) + _ORDERS[order]
+            for name, order in zip(self.columns, self.orders or (0,) * len(self.columns), strict=True)
+        )
+        word = "UNIQUE INDEX" if self.is_unique else "INDEX"
+        return f"CREATE {word} {shown_name(self.name)} ON {named} USING btree ({listed}){nulls}"
+
+
+_ORDERS = ("", " DESC NULLS LAST", " NULLS FIRST", " DESC")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -57,6 +68,8 @@ def indexes_of(each: Described) -> list[Index]:
         text = "" if unique.is_index else unique.text
         is_nullable = unique.is_nullable or unique.is_primary  # NULLS NOT DISTINCT is not said of a key
         found.append(Index(each, unique.name, unique.columns, text, unique.is_primary, is_nullable=is_nullable))
+    for plain in each.definition.plain_indexes if each.definition is not None else ():
+        found.append(Index(each, plain.name, plain.columns, "", is_unique=False, orders=plain.orders))
     return found
 
 
@@ -84,11 +97,11 @@ def _indexes(facts: Facts) -> Iterable[Row]:
     for each in _all(facts):
         count = len(each.columns)
         yield {
-            "indexrelid": each.oid, "indrelid": each.table.oid, "indnatts": count, "indnkeyatts": count, "indisunique": True,
+            "indexrelid": each.oid, "indrelid": each.table.oid, "indnatts": count, "indnkeyatts": count, "indisunique": each.is_unique,
             "indnullsnotdistinct": not each.is_nullable, "indisprimary": each.is_primary, "indisexclusion": False, "indimmediate": True,
             "indisclustered": False, "indisvalid": True, "indcheckxmin": False, "indisready": True, "indislive": True,
             "indisreplident": False, "indkey": each.places, "indcollation": [0] * count, "indclass": [0] * count,
-            "indoption": [0] * count,
+            "indoption": list(each.orders) or [0] * count,
         }  # fmt: skip
 
 
@@ -162,7 +175,7 @@ def _constraints_of(each: Described, tables: Mapping[str, Described]) -> Iterabl
     for key in each.definition.foreign_keys if each.definition is not None else ():
         other = tables.get(key.table)
         if other is not None:
-            index = next((index for index in indexes_of(other) if set(index.columns) == set(key.referenced)), None)
+            index = next((one for one in indexes_of(other) if one.is_unique and set(one.columns) == set(key.referenced)), None)
             made = Foreign(key, other, index)
             yield _Constraint(each, key.name, "f", key.columns, made.text, is_valid=key.is_valid, foreign=made)
 

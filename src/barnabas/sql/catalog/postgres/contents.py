@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from barnabas.functions.definition import Function
 from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.postgres.expressions import default_text, generated_text
 from barnabas.sql.catalog.postgres.shapes import shapes
 from barnabas.sql.catalog.postgres.types import TYPES, modifier_of, oid_of, shown
 from barnabas.sql.catalog.sequences import Sequence as Numbered
@@ -71,7 +72,7 @@ class Described(Struct, frozen=True):
     @property
     def has_index(self) -> bool:
         """Whether an index belongs to it."""
-        return bool(self.keys or (self.definition is not None and self.definition.unique))
+        return bool(self.keys or (self.definition is not None and (self.definition.unique or self.definition.plain_indexes)))
 
 
 class Facts(Struct, frozen=True):
@@ -195,7 +196,7 @@ def _attributes(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         for place, field in enumerate(each.columns, 1):
             column = each.definition.column(field.name) if each.definition is not None else None
-            has_default = column is not None and column.shown_default is not None
+            has_default = column is not None and column.has_default
             row = attribute(each.oid, place, field, not_null=not field.nullable, has_default=has_default)
             if column is not None:
                 row |= {"attidentity": column.identity, "attgenerated": "" if column.generated is None else "s"}
@@ -242,12 +243,13 @@ def _types(_: Facts) -> Iterable[Row]:
 def _defaults(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         for place, column in enumerate(each.definition.columns if each.definition is not None else (), 1):
-            if column.shown_default is not None:
+            text = default_text(column) or generated_text(column)
+            if text is not None:
                 yield {
                     "oid": number_of(f"{each.name}.{column.name} default"),
                     "adrelid": each.oid,
                     "adnum": place,
-                    "adbin": column.shown_default,
+                    "adbin": text,
                 }
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from barnabas.sql.catalog.definitions import ColumnDefinition
 from barnabas.sql.catalog.postgres.contents import Described, Facts, Make, Row
+from barnabas.sql.catalog.postgres.expressions import default_text, generated_text
 from barnabas.sql.catalog.postgres.numbered import identity_of
 from barnabas.sql.catalog.postgres.shapes import shapes
 from barnabas.sql.catalog.postgres.types import TYPES, modifier_of, oid_of, shown
@@ -42,7 +43,7 @@ def _columns(facts: Facts) -> Iterable[Row]:
             column = each.definition.column(field.name) if each.definition is not None else None
             yield {
                 **_of(facts, each), **_typed(facts, field), "ordinal_position": place, "dtd_identifier": str(place),
-                "column_default": column.default if column is not None else None, "is_updatable": "YES" if each.kind == "r" else "NO",
+                "column_default": default_text(column) if column is not None else None, "is_updatable": "YES" if each.kind == "r" else "NO",
                 **_generated(column),
                 **(_identity(facts, each.name, column) if column is not None and column.identity else {}),
             }  # fmt: skip
@@ -57,7 +58,7 @@ def _columns(facts: Facts) -> Iterable[Row]:
 def _generated(column: ColumnDefinition | None) -> Row:
     if column is None or column.generated is None:
         return {}
-    return {"is_generated": "ALWAYS", "generation_expression": column.generated, "column_default": None}
+    return {"is_generated": "ALWAYS", "generation_expression": generated_text(column), "column_default": None}
 
 
 def _identity(facts: Facts, table: str, column: ColumnDefinition) -> Row:
