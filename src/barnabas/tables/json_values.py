@@ -14,7 +14,8 @@
 | time | ISO 8601 texts; numbers are milliseconds since midnight |
 | list, struct, map | arrays, objects, objects |
 
-A field that is missing or `null` is null, unless its column says which value a missing one has. A field without a column is ignored, and of fields with the same name the last one counts.
+A field that is missing or `null` is null, unless its column says which value a missing one has. A field without a column is ignored, and
+of fields with the same name the last one counts.
 """
 
 from __future__ import annotations

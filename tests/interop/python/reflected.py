@@ -85,7 +85,11 @@ def seen(engine: sa.Engine) -> dict[str, Any]:
     }  # fmt: skip
     for table in sorted(inspector.get_table_names()):
         columns = [{**each, "type": each["type"].compile(engine.dialect)} for each in inspector.get_columns(table)]
-        found[table] = {"columns": columns, "key": inspector.get_pk_constraint(table), "comment": inspector.get_table_comment(table)}
+        found[table] = {
+            "columns": columns,
+            "key": inspector.get_pk_constraint(table),
+            "comment": inspector.get_table_comment(table),
+        }
         found[table] |= {name: sorted(ask(table), key=lambda each: str(each["name"])) for name, ask in asks.items()}
     return found
 

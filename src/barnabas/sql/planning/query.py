@@ -462,8 +462,9 @@ def marked(field: pa.Field[Any], plan: QueryPlan) -> pa.Field[Any]:
             if found is None or found.type != field.type:
                 continue
             if mark_of(found) or (plan.is_direct and sized_type(found) is not None):
-                marks = {each: found.metadata[each] for each in (KIND, WORD) if each in (found.metadata or {})}
-                return field.with_type(found.type).with_metadata(dict[bytes | str, bytes | str](marks))
+                marks: dict[bytes | str, bytes | str] = {}
+                marks |= {name: mark for name, mark in (found.metadata or {}).items() if name in (KIND, WORD)}
+                return field.with_type(found.type).with_metadata(marks)
     return field
 
 

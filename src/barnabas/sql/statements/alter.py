@@ -182,14 +182,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     check_added(session, definition, made)
 
     def run(_: Sequence[Any]) -> Result:
-        before = session.definitions.tables.get(definition.name)
-        values: Mapping[str, str] = {}
-        if before is not None:
-            after = apply(before)
-            check_columns_unused(session.definitions.tables, session.view_jobs.jobs(), before, after)
-            values = values_of_rows(session, before, after, statement.text)
-            after = with_values(before, after, values)
-            check_rows_there(session, before, after, statement.text)
+        values = _checked_values(session, definition.name, apply, statement.text)
 
         def whole(found: TableDefinition) -> TableDefinition:
             return with_values(found, apply(found), values)
@@ -203,6 +196,18 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         return Done("ALTER TABLE")
 
     return Ready(statement.text, run)
+
+
+def _checked_values(session: Host, name: str, apply: Change, text: str) -> Mapping[str, str]:
+    """The values of added columns in the rows of a table. Raises SqlError if its rows or its users do not fit the change."""
+    before = session.definitions.tables.get(name)
+    if before is None:
+        return {}
+    after = apply(before)
+    check_columns_unused(session.definitions.tables, session.view_jobs.jobs(), before, after)
+    values = values_of_rows(session, before, after, text)
+    check_rows_there(session, before, with_values(before, after, values), text)
+    return values
 
 
 def _watermark(session: Host, statement: Statement) -> Ready:

@@ -44,7 +44,8 @@ def without_column(made: TableDefinition, action: Any) -> TableDefinition:
         if each.generated is not None and column.name.lower() in each.generated.lower():
             raise SqlError(DEPENDENT, f'column "{each.name}" is generated from the column "{column.name}"')
     kept = tuple(each for each in made.columns if each is not column)
-    gone = {each.name for each in (*made.plain_indexes, *made.unique) if column.name in each.columns}
+    gone = {each.name for each in made.plain_indexes if column.name in each.columns}
+    gone |= {each.name for each in made.unique if column.name in each.columns}
     made = msgspec.structs.replace(made, columns=kept, dropped=(*made.dropped, column.stored or column.name))
     return msgspec.structs.replace(
         made, unique=tuple(each for each in made.unique if column.name not in each.columns),

@@ -114,9 +114,9 @@ def _check_sizes(session: Host, relation: TopicRelation, old: ColumnDefinition, 
     word, size = sized
     name = f'"{column.name.replace(chr(34), chr(34) * 2)}"'
     if word in (CHAR, VARCHAR):
-        if before is None or before[1] > size:
-            if _any(session, relation, parse_expression(f"length(rtrim({name}, ' ')) > {size}"), text):
-                raise too_long(word, size)
+        shrinks = before is None or before[1] > size
+        if shrinks and _any(session, relation, parse_expression(f"length(rtrim({name}, ' ')) > {size}"), text):
+            raise too_long(word, size)
         odd = f"{name} <> rtrim({name}, ' ')" if word == CHAR else f"length({name}) > {size}"
         has_odd = _any(session, relation, parse_expression(odd), text)
     else:

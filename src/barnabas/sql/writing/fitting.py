@@ -18,6 +18,7 @@ from barnabas.sql.interface import SqlError
 from barnabas.sql.states import TOO_LONG
 from barnabas.tables.column_types import Field, size_of
 
+compute: Any = pc  # the stubs know no numbers of Python
 CHAR, VARCHAR = "char", "varchar"
 _EPOCH_US = 946_684_800_000_000  # 2000-01-01: Postgres rounds times before it down where it rounds later ones up
 _SHOWN = {CHAR: "character", VARCHAR: "character varying"}
@@ -56,7 +57,7 @@ def fitting(column: Any, field: Field) -> Any:
     assert found is not None
     word, size = found
     if word == CHAR:
-        column = pc.utf8_rtrim(column, " ")
+        column = compute.utf8_rtrim(column, " ")
     if word in _SHOWN:
         return _short(column, word, size)
     return _rounded(column, size)
@@ -71,16 +72,17 @@ def _each_list(column: Any, item: Field) -> Any:
 
 
 def _sizes_of(field: Field) -> tuple[str, int] | None:
-    return _sizes_of(field.type.value_field) if pt.is_list(field.type) else size_of(field)
+    kind: Any = field.type
+    return _sizes_of(kind.value_field) if pt.is_list(kind) else size_of(field)
 
 
 def _short(column: Any, word: str, size: int) -> Any:
-    is_long: Any = pc.greater(pc.utf8_length(column), size)
-    if not pc.any(is_long).as_py():
+    is_long: Any = compute.greater(compute.utf8_length(column), size)
+    if not compute.any(is_long).as_py():
         return column
-    cut = pc.utf8_slice_codeunits(column, 0, size)
-    rest = pc.utf8_slice_codeunits(column.filter(is_long), size)
-    if pc.any(pc.not_equal(pc.utf8_rtrim(rest, " "), "")).as_py():
+    cut = compute.utf8_slice_codeunits(column, 0, size)
+    rest = compute.utf8_slice_codeunits(column.filter(is_long), size)
+    if compute.any(compute.not_equal(compute.utf8_rtrim(rest, " "), "")).as_py():
         raise too_long(word, size)
     return cut
 
@@ -98,18 +100,18 @@ def _rounded(column: Any, digits: int) -> Any:
     number: Any = column.cast(pa.int64())
     if pt.is_time(column.type):
         most = 86_400_000_000 - step
-        return pc.min_element_wise(_steps(number, step), most, skip_nulls=False).cast(column.type)
-    number = pc.subtract(number, _EPOCH_US)
-    size = _steps(pc.abs(number), step)
-    made = pc.add(pc.if_else(pc.less(number, 0), pc.negate(size), size), _EPOCH_US)
-    return pc.if_else(pc.less(pc.abs(number), _MOST_US), made, column.cast(pa.int64())).cast(column.type)
+        return compute.min_element_wise(_steps(number, step), most, skip_nulls=False).cast(column.type)
+    number = compute.subtract(number, _EPOCH_US)
+    size = _steps(compute.abs(number), step)
+    made = compute.add(compute.if_else(compute.less(number, 0), compute.negate(size), size), _EPOCH_US)
+    return compute.if_else(compute.less(compute.abs(number), _MOST_US), made, column.cast(pa.int64())).cast(column.type)
 
 
 _MOST_US = 1 << 61  # infinite times stay
 
 
 def _steps(number: Any, step: int) -> Any:
-    return pc.multiply(pc.divide(pc.add(number, step // 2), step), step)
+    return compute.multiply(compute.divide(compute.add(number, step // 2), step), step)
 
 
 @lru_cache(maxsize=1_000)

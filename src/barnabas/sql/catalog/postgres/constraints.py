@@ -68,9 +68,8 @@ def indexes_of(each: Described) -> list[Index]:
         text = "" if unique.is_index else unique.text
         is_nullable = unique.is_nullable or unique.is_primary  # NULLS NOT DISTINCT is not said of a key
         found.append(Index(each, unique.name, unique.columns, text, unique.is_primary, is_nullable=is_nullable))
-    for plain in each.definition.plain_indexes if each.definition is not None else ():
-        found.append(Index(each, plain.name, plain.columns, "", is_unique=False, orders=plain.orders))
-    return found
+    plain = each.definition.plain_indexes if each.definition is not None else ()
+    return [*found, *(Index(each, one.name, one.columns, "", is_unique=False, orders=one.orders) for one in plain)]
 
 
 def _all(facts: Facts) -> list[Index]:
@@ -175,8 +174,8 @@ def _constraints_of(each: Described, tables: Mapping[str, Described]) -> Iterabl
     for key in each.definition.foreign_keys if each.definition is not None else ():
         other = tables.get(key.table)
         if other is not None:
-            index = next((one for one in indexes_of(other) if one.is_unique and set(one.columns) == set(key.referenced)), None)
-            made = Foreign(key, other, index)
+            found = next((one for one in indexes_of(other) if one.is_unique and set(one.columns) == set(key.referenced)), None)
+            made = Foreign(key, other, found)
             yield _Constraint(each, key.name, "f", key.columns, made.text, is_valid=key.is_valid, foreign=made)
 
 

@@ -188,7 +188,8 @@ def attribute(oid: int, place: int, field: pa.Field[Any], *, not_null: bool, has
     return {
         **_ATTRIBUTE, "attrelid": oid, "attname": field.name, "atttypid": kind, "attlen": size, "attnum": place,
         "atttypmod": modifier_of(field), "attndims": int(pa.types.is_list(field.type)), "attbyval": 0 < size <= 8,
-        "attnotnull": not_null, "atthasdef": has_default, "attcollation": 100 if kind == 25 else 0,
+        "attnotnull": not_null, "atthasdef": has_default, "attcollation": 100 if kind in (25, 1042, 1043) else 0,
+        "attstorage": "p" if size > 0 else "m" if kind == 1700 else "x",
     }  # fmt: skip
 
 
