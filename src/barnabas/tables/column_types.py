@@ -71,7 +71,11 @@ def missing_of(field: Field) -> str | None:
 
 def with_missing(field: Field, value: str | None) -> Field:
     """The field with the JSON of that value."""
-    return field if value is None else field.with_metadata({**(field.metadata or {}), MISSING: value.encode()})
+    if value is None:
+        return field
+    metadata: dict[bytes | str, bytes | str] = {MISSING: value.encode()}
+    metadata |= dict[bytes | str, bytes | str]((field.metadata or {}).items())
+    return field.with_metadata(metadata)
 
 
 def size_of(field: Field) -> tuple[str, int] | None:

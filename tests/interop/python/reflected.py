@@ -1,4 +1,4 @@
-"""Makes a schema in a database, and tells in JSON what tools see of it: SQLAlchemy's reflection, Alembic's autogenerate, Django's inspectdb.
+"""Makes a schema in a database, and tells in JSON what tools see of it: SQLAlchemy, Alembic's autogenerate, Django's inspectdb.
 
 `reflected.py DSN`, where DSN is a URL of SQLAlchemy.
 """

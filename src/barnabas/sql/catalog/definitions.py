@@ -194,7 +194,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     def constraint_names(self) -> list[str]:
         """Of the key, of constraints and of unique indexes."""
         own = [f"{self.plain_name}_pkey"] if self.key and self.is_keyed else []
-        return [*own, *(each.name for each in (*self.unique, *self.checks, *self.foreign_keys))]
+        kept = [*(each.name for each in self.unique), *(each.name for each in self.checks)]
+        return [*own, *kept, *(each.name for each in self.foreign_keys)]
 
     @property
     def plain_name(self) -> str:

@@ -46,13 +46,10 @@ def fitted(rows: pa.Table, names: tuple[str, ...], schema: pa.Schema) -> pa.Tabl
 
 def fitting(column: Any, field: Field) -> Any:
     """A column with values that fit; the same one if all do. Raises SqlError 22001."""
-    if pt.is_list(field.type):
-        for chunk in column.chunks:
-            if not fitting(pa.chunked_array([chunk.flatten()]), field.type.value_field).equals(
-                pa.chunked_array([chunk.flatten()])
-            ):
-                return _each_list(column, field.type.value_field)
-        return column
+    kind: Any = field.type
+    if pt.is_list(kind):
+        items = pa.chunked_array([chunk.flatten() for chunk in column.chunks], kind.value_type)
+        return column if fitting(items, kind.value_field).equals(items) else _each_list(column, kind.value_field)
     found = size_of(field)
     assert found is not None
     word, size = found

@@ -37,7 +37,10 @@ _VISIBLE = (
 )
 _ROLE = "(SELECT max(__n) FROM (SELECT oid AS __o, rolname AS __n FROM pg_catalog.pg_roles) WHERE __o = {0})"
 _CONSTRAINT = "(SELECT max(__d) FROM (SELECT oid AS __o, definition AS __d FROM pg_catalog.barnabas_constraints) WHERE __o = {0})"
-_PRETTY_CONSTRAINT = f"(CASE WHEN {{1}} THEN regexp_replace({_CONSTRAINT}, '^CHECK [(][(](.*)[)][)]', 'CHECK (' || chr(92) || '1)') ELSE {_CONSTRAINT} END)"
+_PRETTY_CONSTRAINT = (
+    "(CASE WHEN {1} THEN regexp_replace(" + _CONSTRAINT + ", '^CHECK [(][(](.*)[)][)]', 'CHECK (' || chr(92) || '1)')"
+    " ELSE " + _CONSTRAINT + " END)"
+)
 _INDEX = (
     "(SELECT max(__d) FROM (SELECT c.oid AS __o, x.indexdef AS __d FROM pg_catalog.pg_indexes x JOIN pg_catalog.pg_class c"
     " ON c.relname = x.indexname) WHERE __o = {0})"
