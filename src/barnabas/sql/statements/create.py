@@ -58,7 +58,6 @@ _OTHER = {
     "PROCEDURE": "CREATE FUNCTION makes a function",
     "TYPE": "use a struct",
     "TRIGGER": "read the topic with a consumer",
-    "EXTENSION": "no statement loads an extension",
     "SOURCE": "CREATE TABLE … WITH (topic = …) declares a table over a topic",
     "CONNECTION": "tables are topics of this cluster",
     "CLUSTER": "leave it out: jobs run on the engine",
