@@ -13,6 +13,7 @@ from barnabas import limits
 from barnabas.incremental.interface import ROW
 from barnabas.sql.catalog.definitions import ALWAYS, BY_DEFAULT, ColumnDefinition
 from barnabas.sql.dialect import IDENTITY_OPTIONS, WRITTEN, words_of
+from barnabas.sql.duck.enums import EnumDefinition, enum_of
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
@@ -26,6 +27,7 @@ from barnabas.sql.states import (
     not_supported,
     syntax_error,
 )
+from barnabas.sql.writing.fitting import invalid_value
 from barnabas.tables.column_types import type_name
 from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS
 
@@ -110,7 +112,7 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
             case exp.NotNullColumnConstraint():
                 nullable = bool(kind.args.get("allow_null"))
             case exp.DefaultColumnConstraint():
-                default = default_text(kind.this)
+                default = default_of_type(kind.this, enum_of(field))
             case exp.GeneratedAsIdentityColumnConstraint():
                 numbering, nullable = _identity(name, field, kind, numbering), False
             case exp.AutoIncrementColumnConstraint():
@@ -122,7 +124,8 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
             case _ if not isinstance(kind, exp.ComputedColumnConstraint):
                 _primary(kind)
     _check_one_value(item, name, default, numbering, generated)
-    return ColumnDefinition(name, type_name(field), nullable, default, comment, generated=generated), is_primary, numbering
+    made = ColumnDefinition(name, type_name(field), nullable, default, comment, generated=generated, labels=enum_of(field))
+    return made, is_primary, numbering
 
 
 def _check_one_value(item: Any, name: str, default: Any, numbering: Any, generated: Any) -> None:
@@ -156,6 +159,24 @@ def _identity(name: str, field: pa.Field[Any], kind: Any, before: Numbering | No
     )
     new_sequence(made.options.name or "unnamed", made.options, made.kind)
     return made
+
+
+def default_of_type(value: Any, labels: EnumDefinition | None) -> str | None:
+    """The text of a default. That of a column of CREATE TYPE is without a cast to its type, which may get another name.
+
+    Raises:
+        SqlError: it needs a row, or is no label.
+    """
+    if labels is None:
+        return default_text(value)
+    while isinstance(value, (exp.Cast, exp.Paren)):
+        value = value.this
+    is_array = isinstance(value, exp.Array) or (isinstance(value, exp.Literal) and value.name.startswith("{"))
+    if not isinstance(value, (exp.Literal, exp.Null)) and not is_array:
+        raise not_supported("the default of a column of CREATE TYPE is one of its labels", position_in(value))
+    if isinstance(value, exp.Literal) and not is_array and value.name not in labels.labels:
+        raise invalid_value(labels, value.name, position_in(value))
+    return default_text(value)
 
 
 def default_text(value: Any) -> str | None:

@@ -87,6 +87,7 @@ def checked(
         is_spark=session.is_spark,
         pending=session.buffer.names() if with_pending else (),
         functions=functions,
+        types=session.access.types,
     )
     cursor = session.planner(plan.in_python)
     try:

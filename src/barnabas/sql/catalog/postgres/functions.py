@@ -98,6 +98,9 @@ _PLAIN = {
 }  # fmt: skip
 
 
+OWN_WORDS = frozenset((*_PLAIN, *_NAMES))  # words for types that are not of users
+
+
 def answer_catalogue(tree: Any, find: FindOid, path: Sequence[str]) -> None:
     """Rewrite a query. Raises SqlError for a table or type that `::regclass` or `::regtype` does not find.
 
