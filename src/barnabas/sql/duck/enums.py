@@ -75,6 +75,9 @@ class EnumParameter(pa.ExtensionType):
         self.definition = definition
         super().__init__(pa.string(), "barnabas.enum")
 
+    def __hash__(self) -> int:
+        return hash(self.definition)
+
     def __arrow_ext_serialize__(self) -> bytes:
         return msgspec.json.encode(self.definition)
 

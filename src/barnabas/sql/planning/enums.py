@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from sqlglot import exp
 
-from barnabas.sql.catalog.postgres.functions import OWN_WORDS
+from barnabas.sql.catalog.postgres.functions import OWN_WORDS, array_of_text
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.sequences import parts_of_text
 from barnabas.sql.catalog.topics import TopicRelation
@@ -56,8 +56,12 @@ _MOST_NESTED = 40
 def parts_of_type(node: exp.DataType) -> list[str]:
     """The parts of the name of a type of users: folded to lower case unless they are quoted."""
     kind = node.args.get("kind")
-    names = kind.parts if isinstance(kind, exp.Dot) else [kind] if isinstance(kind, exp.Identifier) else []
-    return [each.name if each.args.get("quoted") else each.name.lower() for each in names]
+    names: list[str] = []
+    while isinstance(kind, (exp.Dot, exp.Identifier)):
+        name = kind.expression if isinstance(kind, exp.Dot) else kind
+        names.insert(0, name.name if name.args.get("quoted") else name.name.lower())
+        kind = kind.this if isinstance(kind, exp.Dot) else None
+    return names
 
 
 def resolve_types(tree: Any, types: Types) -> None:
@@ -180,8 +184,11 @@ class _Reader:
         if isinstance(plain, exp.Literal) and plain.is_string:
             if isinstance(wanted, EnumParameter) and plain.name not in wanted.definition.labels:
                 raise invalid_value(wanted.definition, plain.name, position_in(plain))
-            if isinstance(wanted, EnumParameter):
-                cast_as(plain, wanted)
+            if not isinstance(wanted, EnumParameter):
+                array = array_of_text(plain.name)
+                plain.replace(array)
+                plain = array
+            cast_as(plain, wanted)
             return True
         if isinstance(plain, exp.Parameter):
             cast_as(plain, wanted)
@@ -399,10 +406,12 @@ def has_labels(relation: Relation) -> bool:
 
 
 def names_types(tree: Any) -> bool:
-    """Whether a tree may name types of users."""
+    """Whether a tree may name types of users, or asks for their names."""
     return any(
-        (each.this == exp.DType.USERDEFINED and str(each.args.get("kind")).upper() not in OWN_WORDS) or _is_of_names(each)
-        for each in tree.find_all(exp.DataType)
+        str(each.this).lower() == "format_type"
+        if isinstance(each, exp.Anonymous)
+        else (each.this == exp.DType.USERDEFINED and str(each.args.get("kind")).upper() not in OWN_WORDS) or _is_of_names(each)
+        for each in tree.find_all(exp.DataType, exp.Anonymous)
     )
 
 

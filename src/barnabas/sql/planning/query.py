@@ -166,11 +166,12 @@ def plan_query(
         functions: of users, which the tree calls.
         types: tells those of users; None if the tree can name none.
     """
-    has_types = types is not None and names_types(tree) and read_types(tree, types())
+    is_named = types is not None and names_types(tree)
+    has_types = types is not None and is_named and read_types(tree, types())
     tree, changes = _read(tree, find, facts, setting, is_spark=is_spark)
     places, tables = parameters_of(tree), tables_of(tree)
     relations = [relation_of(table, find) for table in tables]
-    if types is not None and any(isinstance(each, CatalogueRelation) for each in relations):
+    if types is not None and (is_named or any(isinstance(each, CatalogueRelation) for each in relations)):
         shown_types(tree, types())
     has_types = has_types or any(has_labels(each) for each in relations)
     has_point = len(relations) == 1 and relations[0].name not in pending and not has_types

@@ -166,7 +166,7 @@ def with_type(made: TableDefinition, action: Any) -> TableDefinition:
 
 def _with_labels(made: TableDefinition, column: ColumnDefinition, field: Any, action: Any) -> TableDefinition:
     """A column of texts gets a type of CREATE TYPE, or loses it: records have texts in both cases. Raises SqlError."""
-    using, labels = action.args.get("using"), enum_of(field)
+    using, labels = action.args.get("using") or None, enum_of(field)
     while isinstance(using, (exp.Cast, exp.Paren)):
         using = using.this
     is_other = using is not None and not (isinstance(using, exp.Column) and using.name.lower() == column.name.lower())
@@ -176,7 +176,7 @@ def _with_labels(made: TableDefinition, column: ColumnDefinition, field: Any, ac
             f'the column "{column.name}" of the type {shown_type(column.field)} cannot become {shown_type(field)}',
             position_in(action), "a text can become a value of CREATE TYPE, and the reverse; USING casts the column",
         )  # fmt: skip
-    if labels is not None and column.labels is None and action.args.get("using") is None:
+    if labels is not None and column.labels is None and not action.args.get("using"):
         raise SqlError(
             "42804", f'column "{column.name}" cannot be cast automatically to type {labels.shown}', position=position_in(action),
             hint=f'You might need to specify "USING {column.name}::{labels.shown}".',

@@ -11,7 +11,7 @@ from sqlglot import exp
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.dialect import parse_expression, parse_tokens, tokens_of
 from barnabas.sql.duck.enums import EnumDefinition
-from barnabas.sql.duck.types import RESOLVED
+from barnabas.sql.duck.types import RESOLVED, shown_type
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.enums import resolve_types
 from barnabas.sql.statements.host import Host
@@ -20,10 +20,10 @@ from barnabas.sql.views.dependents import kind_of
 from barnabas.sql.writing.fitting import invalid_value
 
 
-def users(tables: Mapping[str, TableDefinition], definition: EnumDefinition) -> list[str]:
-    """The columns of a type, in words."""
+def users(tables: Mapping[str, TableDefinition], definition: EnumDefinition) -> list[tuple[str, str]]:
+    """The columns of a type, and the type that they have, in words."""
     return [
-        f"column {column.name} of {kind_of(each)} {each.name}"
+        (f"column {column.name} of {kind_of(each)} {each.name}", shown_type(column.field))
         for each in tables.values()
         for column in each.columns
         if column.labels is not None and column.labels.oid == definition.oid

@@ -199,11 +199,11 @@ def drop_unused(session: Host, definition: EnumDefinition) -> None:
         known = {each.oid: name for name, each in session.definitions.types.items()}
         if definition.oid not in known:
             return {}
-        found = [*users(tables, definition), *text_users(session, tables, definition)]
+        found = [*users(tables, definition), *((each, definition.shown) for each in text_users(session, tables, definition))]
         if found:
             raise SqlError(
                 DEPENDENT, f"cannot drop type {definition.shown} because other objects depend on it",
-                detail="\n".join(f"{each} depends on type {definition.shown}" for each in found),
+                detail="\n".join(f"{each} depends on type {kind}" for each, kind in found),
                 hint="Use DROP ... CASCADE to drop the dependent objects too.",
             )  # fmt: skip
         return {type_key(known[definition.oid]): None}
@@ -336,7 +336,7 @@ def _rename_value(session: Host, words: _Words, parts: Sequence[str]) -> Ready:
         having = users(tables, found)
         if having:
             raise not_supported(
-                f"a value of the type {found.shown} cannot be renamed: {having[0]} has the type, and records hold the value",
+                f"a value of the type {found.shown} cannot be renamed: {having[0][0]} has the type, and records hold the value",
                 hint=f"ALTER TYPE {found.shown} ADD VALUE '{new}', and UPDATE the rows",
             )
         _check_no_text(session, tables, found)

@@ -193,7 +193,7 @@ def _cast(node: exp.Cast, find: FindOid) -> None:
         node.replace(made)
         return
     if word == "ARRAY" and isinstance(node.this, exp.Literal) and node.this.is_string and node.this.name.startswith("{"):
-        node.set("this", _array(node.this.name))
+        node.set("this", array_of_text(node.this.name))
     if _is_of_catalogue(node.to) and word not in _NAMES:
         node.set("to", exp.DataType.build(word, dialect=Barnabas, udt=True))
     if word not in _NAMES:
@@ -216,7 +216,7 @@ def _is_of_catalogue(kind: Any) -> bool:
     return isinstance(inner, exp.Dot) and inner.this.name.lower() == "pg_catalog"
 
 
-def _array(text: str) -> exp.Array:
+def array_of_text(text: str) -> exp.Array:
     """A literal such as `{a,"b c",NULL}`. Raises SqlError."""
     items: list[exp.Expression] = []
     for found in re.finditer(r'\s*("(?:[^"\\]|\\.)*"|[^,{}"]*)\s*(?:,|$)', text[1:-1]) if text != "{}" else ():
