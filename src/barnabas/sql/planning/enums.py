@@ -21,7 +21,7 @@ from barnabas.sql.duck.types import RESOLVED, enum_in, postgres_of
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.parameters import type_of
-from barnabas.sql.states import UNDEFINED_FUNCTION
+from barnabas.sql.states import UNDEFINED_FUNCTION, not_supported
 from barnabas.sql.writing.fitting import invalid_value
 
 
@@ -74,14 +74,14 @@ def resolve_types(tree: Any, types: Types) -> None:
                 node.meta[RESOLVED] = found
 
 
-def read_types(tree: Any, types: Types) -> bool:
-    """Write the types of users as DuckDB has them, and let the catalogue's functions know them. Whether there are some."""
+def read_types(tree: Any, types: Types, *, as_texts: bool = False) -> bool:
+    """Write the types of users as DuckDB has them. Whether there are some."""
     resolve_types(tree, types)
     found = False
     for node in tree.find_all(exp.DataType):
         definition = node.meta.get(RESOLVED)
         if definition is not None:
-            node.set("kind", definition.duckdb)
+            node.set("kind", "VARCHAR" if as_texts else definition.duckdb)
             found = True
     for node in tree.find_all(exp.Cast):
         if _is_of_names(node.to) and isinstance(node.this, exp.Literal) and node.this.is_string:
@@ -128,19 +128,26 @@ def shown_kind(kind: Any) -> str:
     return f"{kind.value_type.definition.shown}[]" if pa.types.is_list(kind) else str(kind.definition.shown)
 
 
-def read_enums(tree: Any, column_of: Column, field_of: Field) -> None:
-    """Make literals and parameters values of the types beside them. Raises SqlError 22P02, 42883.
+def read_enums(tree: Any, column_of: Column, field_of: Field, *, as_texts: bool = False) -> None:
+    """Make literals and parameters values of the types beside them.
+
+    Raises:
+        SqlError: 22P02, 42883, and 0A000 for an order of texts.
 
     Args:
         column_of: a column of one table in the tree, by its name.
         field_of: a column by the name that the tree has, whatever the table.
+        as_texts: whether the values stay texts, whose order is another one.
     """
-    _Reader(tree, column_of, field_of).read()
+    reader = _Reader(tree, column_of, field_of, as_texts=as_texts)
+    reader.read()
+    if as_texts:
+        reader.refuse_order()
 
 
 class _Reader:
-    def __init__(self, tree: Any, column_of: Column, field_of: Field) -> None:
-        self._tree, self._column_of, self._field_of = tree, column_of, field_of
+    def __init__(self, tree: Any, column_of: Column, field_of: Field, *, as_texts: bool) -> None:
+        self._tree, self._column_of, self._field_of, self._as_texts = tree, column_of, field_of, as_texts
 
     def read(self) -> None:
         for node in reversed(list(self._tree.walk())):
@@ -188,12 +195,51 @@ class _Reader:
                 array = array_of_text(plain.name)
                 plain.replace(array)
                 plain = array
-            cast_as(plain, wanted)
+            self._give_type(plain, wanted)
             return True
         if isinstance(plain, exp.Parameter):
-            cast_as(plain, wanted)
+            self._give_type(plain, wanted)
             return True
         return isinstance(plain, exp.Tuple)
+
+    def _give_type(self, node: Any, wanted: Any) -> None:
+        if not self._as_texts:
+            cast_as(node, wanted)
+
+    def refuse_order(self) -> None:
+        """Raises SqlError 0A000 if something depends on the order of labels."""
+        for node in self._tree.walk():
+            parts: list[Any] = []
+            if isinstance(node, _ORDERED):
+                parts = [node.this, node.expression]
+            elif isinstance(node, exp.Ordered):
+                parts = [self._output_of(node.this)]
+            elif isinstance(node, (exp.Between, exp.Max, exp.Min, exp.Quantile, exp.PercentileDisc, exp.Median)):
+                parts = [node.this]
+            elif isinstance(node, (exp.ArgMax, exp.ArgMin)):
+                parts = [node.expression]
+            elif isinstance(node, (exp.Greatest, exp.Least)):
+                parts = _parts(node)
+            elif isinstance(node, exp.Anonymous) and str(node.this).lower() in _FUNCTIONS:
+                parts = list(node.expressions)
+            kind = next((found for each in parts if (found := self.kind(each)) is not None), None)
+            if kind is not None:
+                raise not_supported(
+                    f"a job cannot keep the order of the type {shown_kind(kind)}, whose labels may change", position_in(node),
+                    "the query that reads the view can ask for the order, with a cast to the type",
+                )  # fmt: skip
+
+    def _output_of(self, node: Any) -> Any:
+        """What ORDER BY means: an output by its name or its place, or the expression itself."""
+        select = node.find_ancestor(exp.Select)
+        outputs = select.expressions if select is not None else []
+        if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() and 0 < int(node.name) <= len(outputs):
+            return outputs[int(node.name) - 1]
+        if isinstance(node, exp.Column) and not node.table:
+            return next(
+                (each for each in outputs if isinstance(each, exp.Alias) and each.alias.lower() == node.name.lower()), node
+            )
+        return node
 
     def _refuse(self, node: Any, side: Any, wanted: Any) -> None:
         """Refuse what is surely of another type, and an order of what may be one."""
@@ -245,6 +291,8 @@ class _Reader:
     def _function(self, node: exp.Anonymous) -> None:
         kinds = [kind for each in node.expressions if (kind := self.kind(each)) is not None]
         if not kinds or not isinstance(kinds[0], EnumParameter):
+            return
+        if self._as_texts:
             return
         kind, name = kinds[0], str(node.this).lower()
         labels = [exp.Literal.string(each) for each in kind.definition.labels]

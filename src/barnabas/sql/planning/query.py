@@ -154,6 +154,7 @@ def plan_query(
     pending: Collection[str] = (),
     functions: tuple[Function, ...] = (),
     types: Callable[[], Types] | None = None,
+    labels_are_texts: bool = False,
 ) -> QueryPlan:
     """The plan of a SELECT, VALUES or set operation; the tree is changed.
 
@@ -165,9 +166,10 @@ def plan_query(
         pending: relations with rows in the open transaction.
         functions: of users, which the tree calls.
         types: tells those of users; None if the tree can name none.
+        labels_are_texts: whether values of such a type stay texts; then nothing may ask for their order.
     """
     is_named = types is not None and names_types(tree)
-    has_types = types is not None and is_named and read_types(tree, types())
+    has_types = types is not None and is_named and read_types(tree, types(), as_texts=labels_are_texts)
     tree, changes = _read(tree, find, facts, setting, is_spark=is_spark)
     places, tables = parameters_of(tree), tables_of(tree)
     relations = [relation_of(table, find) for table in tables]
@@ -180,7 +182,7 @@ def plan_query(
     inputs = _inputs(tree, tables, relations, pending)
     field_of = _columns(tables, relations)
     if has_types:
-        read_enums(tree, _columns_of_tables(tables, relations), field_of)
+        read_enums(tree, _columns_of_tables(tables, relations), field_of, as_texts=labels_are_texts)
     plain_json = plain_json_outputs(tree, field_of)
     kinds = infer(places, given, _types_of(field_of))
     is_direct = _is_direct(tree)
@@ -188,7 +190,7 @@ def plan_query(
         table.meta[_NUMBER] = number
     read_padded(tree, field_of)
     _translate(tree, field_of, is_spark=is_spark)
-    _place_all(tree, inputs)
+    _place_all(tree, inputs, with_labels=has_types and not labels_are_texts)
     places = parameters_of(tree)
     typed(places, kinds)
     widen_literals(tree, field_of)
@@ -411,22 +413,22 @@ def _exclude_hidden(table: Any, made: Input) -> None:
         star.set("except_", left_out)
 
 
-def _place_all(tree: Any, inputs: Sequence[Input]) -> None:
+def _place_all(tree: Any, inputs: Sequence[Input], *, with_labels: bool) -> None:
     """Put the relations where their names are. Rewritten functions have copies of their arguments, with the tables of subqueries."""
     tables = [(each, inputs[each.meta[_NUMBER]]) for each in tree.find_all(exp.Table) if _NUMBER in each.meta]
     for table, made in tables:
         _exclude_hidden(table, made)
     for table, made in tables:
-        _place(table, made)
+        _place(table, made, with_labels=with_labels)
 
 
-def _place(table: Any, made: Input) -> None:
+def _place(table: Any, made: Input, *, with_labels: bool) -> None:
     """Put the relation where its name was."""
     alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
     source: Any = exp.table_(made.alias)
     if made.has_alias or made.relation.filled or made.is_pending:
         source = exp.Subquery(this=_view(made))
-    labels = {each.name: found for each in made.schema if (found := enum_of(each)) is not None}
+    labels = {each.name: found for each in made.schema if (found := enum_of(each)) is not None} if with_labels else {}
     if labels:
         source = exp.Subquery(this=_with_labels(source, made, labels))
     for name in ("sample", "joins", "laterals", "pivots"):

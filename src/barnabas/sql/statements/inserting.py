@@ -173,12 +173,12 @@ def insert_of(
     refuse_in_jobs(relation.definition)
     mark_streams(session, source)
     view_sources(session, source, "a job")
-    inner = checked(session, source.copy(), statement.text, with_pending=False)
+    inner = checked(session, source.copy(), statement.text, with_pending=False, for_job=True)
     count = len(inner.schema)
     if count > len(names):
         raise syntax_error("INSERT has more expressions than target columns", position_in(source))
     given = list(names[:count])
-    plan = checked(session, _cast(relation, source, given, inner.schema.types), statement.text, with_pending=False)
+    plan = checked(session, _cast(relation, source, given, inner.schema.types), statement.text, with_pending=False, for_job=True)
     cursor = session.planner(plan.in_python)
     try:
         planned = plan_appends(plan, cursor, filled(session, relation, given, statement.text), is_final=is_final)

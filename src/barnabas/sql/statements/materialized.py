@@ -130,7 +130,7 @@ def view_of(
     """
     text = with_other_names(query_text(statement), session.access.qualified)
     sources = view_sources(session, query, "a materialized view")
-    plan = checked(session, query, statement.text, with_pending=False, with_clock=True)
+    plan = checked(session, query, statement.text, with_pending=False, with_clock=True, for_job=True)
     if not plan.inputs:
         refuse(plan)
         definition = constant_definition(name, options.topic_of(name), plan.schema, list(columns), text, sources)

@@ -59,6 +59,7 @@ def checked(
     *,
     with_pending: bool = True,
     with_clock: bool = False,
+    for_job: bool = False,
 ) -> QueryPlan:
     """A plan whose names and types DuckDB has checked. Raises SqlError.
 
@@ -66,6 +67,7 @@ def checked(
         with_pending: whether it reads the rows of the open transaction.
         memory: relations that exist for this statement only, by name.
         with_clock: whether conditions read the clock of views in place of `now()`.
+        for_job: whether the plan outlives the types of users that it names, which may get more labels: their values are then texts.
     """
 
     def find(parts: Sequence[str], position: int | None) -> Relation:
@@ -88,6 +90,7 @@ def checked(
         pending=session.buffer.names() if with_pending else (),
         functions=functions,
         types=session.access.types,
+        labels_are_texts=for_job,
     )
     cursor = session.planner(plan.in_python)
     try:
