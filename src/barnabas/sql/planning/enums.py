@@ -169,19 +169,31 @@ class _Reader:
                 self._function(node)
 
     def _comparison(self, node: Any, sides: Sequence[Any]) -> None:
-        kinds = [self.kind(each) for each in sides]
+        kinds = [self._kind_of_side(each) for each in sides]
         wanted = next((each for each in kinds if each is not None), None)
         if wanted is None:
             return
         for side, kind in zip(sides, kinds, strict=True):
-            if isinstance(_plain(side), (exp.Any, exp.All)):
-                inner = _plain(side).this
-                if isinstance(_plain(inner), exp.Array):
-                    self._mix([exp.Cast(to=data_type(wanted)), *_plain(inner).expressions])
-            elif kind is None and not self._becomes(side, wanted):
-                self._refuse(node, side, wanted)
-            elif kind is not None and _identity(kind) != _identity(wanted):
+            if kind is not None and _identity(kind) != _identity(wanted):
                 raise self._mismatch(node, shown_kind(wanted), shown_kind(kind), side)
+            if kind is not None:
+                continue
+            if isinstance(_plain(side), (exp.Any, exp.All)):
+                inner = _plain(_plain(side).this)
+                if isinstance(inner, exp.Array):
+                    self._mix([exp.Cast(to=data_type(wanted)), *inner.expressions])
+                elif not pa.types.is_list(wanted):
+                    self._becomes(inner, pa.list_(wanted))
+            elif not self._becomes(side, wanted):
+                self._refuse(node, side, wanted)
+
+    def _kind_of_side(self, side: Any) -> Any:
+        """The type of one side of a comparison: that of the elements for ANY and ALL."""
+        plain = _plain(side)
+        if not isinstance(plain, (exp.Any, exp.All)):
+            return self.kind(side)
+        found = self.kind(plain.this)
+        return found.value_type if found is not None and pa.types.is_list(found) else None
 
     def _becomes(self, side: Any, wanted: Any) -> bool:
         """Whether a side is a literal, a parameter or null, which takes the type of the other side."""

@@ -28,7 +28,7 @@ _ANCESTORS = "pg_partition_ancestors"
 _CLASS = "(SELECT max(%s) FROM (SELECT oid AS __o, relname AS __n FROM pg_catalog.pg_class) WHERE %s)"
 _TYPE = (
     "(SELECT max(__o) FROM (SELECT oid AS __o, typname AS __n FROM pg_catalog.pg_type)"
-    " WHERE __n = lower({0}) OR format_type(__o, NULL) = lower({0}))"
+    " WHERE __n = lower({0}) OR format_type(__o, NULL) IN (lower({0}), {0}, regexp_replace({0}, '^public[.]', '')))"
 )
 _NAMESPACE = "(SELECT max(%s) FROM (SELECT oid AS __o, nspname AS __n FROM pg_catalog.pg_namespace) WHERE %s)"
 _VISIBLE = (
