@@ -32,11 +32,12 @@ from barnabas.sql.statements.alter_columns import (
 )
 from barnabas.sql.statements.alter_constraints import check_rows_there, has_foreign_key, readable, with_added
 from barnabas.sql.statements.columns import default_text, folded
-from barnabas.sql.statements.constraints import without_constraint
+from barnabas.sql.statements.constraints import with_other_name, without_constraint
 from barnabas.sql.statements.create import check, check_defaults
 from barnabas.sql.statements.foreign_keys import NOT_ENFORCED, check_still_unique, with_renamed, without_references
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
+from barnabas.sql.statements.naming import name_at
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.registered import with_evolved_schema
 from barnabas.sql.statements.renaming import rename
@@ -156,6 +157,9 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     _check_kind(statement)
     if "WATERMARK" in (statement.word(at) for at in range(3, 8)):
         return _watermark(session, statement)
+    at = next((at for at in range(3, 10) if (statement.word(at), statement.word(at + 1)) == ("RENAME", "CONSTRAINT")), None)
+    if at is not None:
+        return _rename_constraint(session, statement, at)
     tree = parse(readable(statement))
     if not isinstance(tree, exp.Alter):
         raise not_supported(
@@ -196,6 +200,20 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         return Done("ALTER TABLE")
 
     return Ready(statement.text, run)
+
+
+def _rename_constraint(session: Host, statement: Statement, at: int) -> Ready:
+    """ALTER TABLE name RENAME CONSTRAINT name TO name. Raises SqlError."""
+    table = parse_tokens(statement.text, [*tokens_of("TABLE"), *statement.tokens[2:at]]).args["from_"].this
+    definition = table_named(session, table)
+    old, end = name_at(statement, at + 2)
+    if statement.word(end) != "TO":
+        raise syntax_error("ALTER TABLE name RENAME CONSTRAINT name TO name", statement.position(end))
+    new, end = name_at(statement, end + 1)
+    if end < len(statement.tokens):
+        raise syntax_error(f'syntax error at or near "{statement.tokens[end].text}"', statement.position(end))
+    with_other_name(definition, old[-1], new[-1])
+    return _changing(session, statement, definition.name, lambda made: with_other_name(made, old[-1], new[-1]), "ALTER TABLE")
 
 
 def _checked_values(session: Host, name: str, apply: Change, text: str) -> Mapping[str, str]:
