@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -98,7 +97,7 @@ def test_types_in_the_catalogue(sized: Asking) -> None:
 
 def test_other_sizes(sized: Asking) -> None:
     sized("insert into sized (id, v, at) values (1, 'abc', '2020-01-01 00:00:00.6')")
-    assert sized.rows("select at from sized") == [(datetime.datetime(2020, 1, 1, 0, 0, 1),)]
+    assert sized.rows("select at::text from sized") == [("2020-01-01 00:00:01",)]
     assert error_of(sized, "alter table sized alter column v type varchar(2)")[0] == "22001"
     sized("alter table sized alter column v type varchar(4), alter column at type timestamp(3)")
     sized("insert into sized (id, v, at) values (2, 'abcd', '2020-01-01 00:00:00.1234')")

@@ -30,6 +30,7 @@ from barnabas.sql.writing.fitting import fitted, sized_columns
 from barnabas.tables.column_types import mark_of
 from barnabas.tables.json_encoding import text_of, values_of
 
+PENDING = ""  # stands for the value of a default that is not evaluated yet; no JSON is empty
 # Each row would have a value of its own.
 _VOLATILE = (
     "clock_timestamp",
@@ -67,7 +68,9 @@ def with_column(session: Host, made: TableDefinition, item: Any) -> TableDefinit
     if any(each.condition is None for each in constraints) and column.default is not None:
         hint = "ALTER TABLE … ADD CONSTRAINT in another statement looks at the rows that are there"
         raise not_supported("an added column with a default cannot be unique", position_in(item), hint)
-    column = msgspec.structs.replace(column, added=True, stored=free_field(made, column.name))
+    column = msgspec.structs.replace(
+        column, added=True, stored=free_field(made, column.name), missing=None if column.default is None else PENDING
+    )
     made = with_constraints(msgspec.structs.replace(made, columns=(*made.columns, column)), constraints)
     return with_references(session, made, references)
 
@@ -84,7 +87,7 @@ def refuse_numbers(column: ColumnDefinition, item: Any, is_numbered: bool) -> No
 
 def _new(before: TableDefinition, after: TableDefinition) -> list[ColumnDefinition]:
     """The added columns with a default."""
-    return [each for each in _added(before, after) if each.default is not None]
+    return [each for each in _added(before, after) if each.missing == PENDING]
 
 
 def _added(before: TableDefinition, after: TableDefinition) -> list[ColumnDefinition]:
@@ -142,12 +145,11 @@ def values_of_rows(session: Host, before: TableDefinition, after: TableDefinitio
     return found
 
 
-def with_values(before: TableDefinition, after: TableDefinition, values: Mapping[str, str]) -> TableDefinition:
+def with_values(after: TableDefinition, values: Mapping[str, str]) -> TableDefinition:
     """The definition with these values of added columns."""
-    added = {each.name for each in _new(before, after)}
 
     def made(column: ColumnDefinition) -> ColumnDefinition:
-        return msgspec.structs.replace(column, missing=values.get(column.name)) if column.name in added else column
+        return msgspec.structs.replace(column, missing=values.get(column.name)) if column.missing == PENDING else column
 
     return msgspec.structs.replace(after, columns=tuple(map(made, after.columns)))
 

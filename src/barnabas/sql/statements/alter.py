@@ -189,7 +189,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         values = _checked_values(session, definition.name, apply, statement.text)
 
         def whole(found: TableDefinition) -> TableDefinition:
-            return with_values(found, apply(found), values)
+            return with_values(apply(found), values)
 
         if definition.is_registered and len(apply(definition).columns) > len(definition.columns):
             changed(session, definition.name, partial(with_evolved_schema, session, whole))
@@ -224,7 +224,7 @@ def _checked_values(session: Host, name: str, apply: Change, text: str) -> Mappi
     after = apply(before)
     check_columns_unused(session.definitions.tables, session.view_jobs.jobs(), before, after)
     values = values_of_rows(session, before, after, text)
-    check_rows_there(session, before, with_values(before, after, values), text)
+    check_rows_there(session, before, with_values(after, values), text)
     return values
 
 
