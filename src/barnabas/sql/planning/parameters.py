@@ -30,6 +30,13 @@ _TEXT = (
     exp.Trim,
     exp.StrPosition,
 )
+_PATHS = (
+    exp.JSONBExtract,
+    exp.JSONBExtractScalar,
+    exp.JSONBContainsAnyTopKeys,
+    exp.JSONBContainsAllTopKeys,
+    exp.JSONBDeleteAtPath,
+)
 _OF_CASTS = {"UUID": pa.uuid(), "JSON": pa.json_(), "JSONB": JSONB}  # texts for DuckDB, and types of their own for clients
 _NUMBERS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
 _BOOLS = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having)
@@ -91,6 +98,8 @@ def _beside(place: exp.Expression, type_of_column: ColumnType) -> pa.DataType | 
         return pa.string()
     if isinstance(parent, _BOOLS):
         return pa.bool_()
+    if isinstance(parent, _PATHS) and parent.expression is node:
+        return pa.list_(pa.string())
     if isinstance(parent, exp.Binary):
         other = parent.expression if parent.this is node else parent.this
         told = type_of(other, type_of_column)
