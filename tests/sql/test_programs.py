@@ -153,7 +153,7 @@ def test_paths_into_documents_as_parameters(server: Running) -> None:
         raw.execute("create temporary table docs (doc jsonb)")
         raw.execute("insert into docs values ('{\"a\": [1, 2]}')")
         for operator, given, wanted in (
-            ("#>", ["a"], [1, 2]), ("#>", "{a,0}", 1), ("->", "a", [1, 2]), ("->>", "a", "[1,2]"), ("?", "a", True), ("?|", ["b", "a"], True),
-            ("?&", "{b,a}", False), ("-", "a", {}), ("@>", '{"a": [1]}', True),
+            ("#>", ["a"], [1, 2]), ("#>", "{a,0}", 1), ("->", "a", [1, 2]), ("->>", "a", "[1,2]"), ("?", "a", True),
+            ("?|", ["b", "a"], True), ("?&", "{b,a}", False), ("-", "a", {}), ("@>", '{"a": [1]}', True),
         ):  # fmt: skip
             assert raw.execute(f"select doc {operator} %s from docs", (given,)).fetchone() == (wanted,), operator
