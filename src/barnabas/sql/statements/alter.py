@@ -155,11 +155,9 @@ def _check_kind(statement: Statement) -> None:
 def alter(session: Host, statement: Statement, _: Any) -> Ready:
     """ALTER TABLE name ADD [COLUMN] [IF NOT EXISTS] …, ALTER COLUMN … SET | DROP DEFAULT."""
     _check_kind(statement)
-    if "WATERMARK" in (statement.word(at) for at in range(3, 8)):
-        return _watermark(session, statement)
-    at = next((at for at in range(3, 10) if (statement.word(at), statement.word(at + 1)) == ("RENAME", "CONSTRAINT")), None)
-    if at is not None:
-        return _rename_constraint(session, statement, at)
+    read = _by_words(session, statement)
+    if read is not None:
+        return read
     tree = parse(readable(statement))
     if not isinstance(tree, exp.Alter):
         raise not_supported(
@@ -200,6 +198,14 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         return Done("ALTER TABLE")
 
     return Ready(statement.text, run)
+
+
+def _by_words(session: Host, statement: Statement) -> Ready | None:
+    """The forms that sqlglot does not read; None for others. Raises SqlError."""
+    if "WATERMARK" in (statement.word(at) for at in range(3, 8)):
+        return _watermark(session, statement)
+    at = next((at for at in range(3, 10) if (statement.word(at), statement.word(at + 1)) == ("RENAME", "CONSTRAINT")), None)
+    return None if at is None else _rename_constraint(session, statement, at)
 
 
 def _rename_constraint(session: Host, statement: Statement, at: int) -> Ready:
