@@ -22,7 +22,7 @@ Seen = Mapping[str, Any]
 
 
 def told(url: str) -> Seen:
-    """What the tools tell of a database, in which they make the schema first."""
+    """The answer of the tools about a database, in which they make the schema first."""
     command = [str(environment("reflection")), str(SOURCES / "reflected.py"), url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr

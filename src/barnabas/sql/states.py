@@ -54,6 +54,7 @@ _NO_NUMBER = re.compile(r"\ACould not convert string '(.*)' to ([A-Z]\w*)(.*)\Z"
 _NO_LABEL = re.compile(
     r"Could not convert string '(.*?)' to ENUM\(.*'" + ENUM_MARK + r"\d+ \d+ ([^']*)'\)", re.DOTALL
 )  # the last label of an ENUM names its type
+_LABELS = re.compile(rf"ENUM\((?:'(?:[^']|'')*', )*'{ENUM_MARK}\d+ \d+ ([^']*)'\)")
 _TYPES = {
     "BOOL": "boolean", "INT8": "smallint", "INT16": "smallint", "INT32": "integer", "INT64": "bigint", "FLOAT": "real",
     "DOUBLE": "double precision",
@@ -111,6 +112,7 @@ def of_duckdb(error: Exception, text: str = "") -> SqlError:
     label = _NO_LABEL.search(whole)
     if label is not None:
         return SqlError(INVALID_TEXT, f'invalid input value for enum {label[2].strip()}: "{label[1]}"')
+    whole = _LABELS.sub(lambda found: found[1].strip(), whole)
     message = _EXCERPT.sub("", whole).strip()
     kind = message.split(" Error:")[0]
     message = _OF_FUNCTION.sub("", _PREFIX.sub("", message))

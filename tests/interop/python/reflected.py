@@ -66,7 +66,7 @@ def others(metadata: sa.MetaData) -> None:
 
 
 def migrated(connection: sa.Connection) -> None:
-    """What a later migration does, in the operations of Alembic."""
+    """The changes of a later migration, in the operations of Alembic."""
     operations = Operations(MigrationContext.configure(connection))
     operations.add_column("pairs", sa.Column("parent_id", sa.Integer, sa.ForeignKey("parents.id")))
     operations.add_column("pairs", sa.Column("state", sa.String(8), server_default="new", nullable=False))

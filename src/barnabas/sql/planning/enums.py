@@ -145,6 +145,26 @@ def read_enums(tree: Any, column_of: Column, field_of: Field, *, as_texts: bool 
         reader.refuse_order()
 
 
+def refuse_order(tree: Any, relations: Mapping[int, Relation]) -> None:
+    """Raises SqlError 0A000 if something depends on the order of labels, where they are texts.
+
+    Args:
+        relations: of the tables in the tree, by their `id`.
+    """
+
+    def column_of(table: Any, name: str) -> pa.Field[Any] | None:
+        return column_named(relations.get(id(table)), name)
+
+    read_enums(tree, column_of, lambda _: None, as_texts=True)
+
+
+def column_named(relation: Relation | None, name: str) -> pa.Field[Any] | None:
+    """A column of a relation, shown or hidden, whatever its case."""
+    own = (*relation.columns, *relation.hidden) if relation is not None else ()
+    found: pa.Field[Any] | None = next((each for each in own if each.name.lower() == name.lower()), None)
+    return found
+
+
 class _Reader:
     def __init__(self, tree: Any, column_of: Column, field_of: Field, *, as_texts: bool) -> None:
         self._tree, self._column_of, self._field_of, self._as_texts = tree, column_of, field_of, as_texts
@@ -165,7 +185,7 @@ class _Reader:
                 self._union(node)
             elif isinstance(node, exp.Cast):
                 self._cast(node)
-            elif isinstance(node, exp.Anonymous) and str(node.this).lower() in _FUNCTIONS:
+            elif isinstance(node, exp.Anonymous) and str(node.this).lower() in (*_FUNCTIONS, "pg_typeof"):
                 self._function(node)
 
     def _comparison(self, node: Any, sides: Sequence[Any]) -> None:
@@ -302,6 +322,9 @@ class _Reader:
 
     def _function(self, node: exp.Anonymous) -> None:
         kinds = [kind for each in node.expressions if (kind := self.kind(each)) is not None]
+        if kinds and str(node.this).lower() == "pg_typeof":
+            _put(node, exp.Literal.string(shown_kind(kinds[0])), "pg_typeof")
+            return
         if not kinds or not isinstance(kinds[0], EnumParameter):
             return
         if self._as_texts:
@@ -314,9 +337,7 @@ class _Reader:
             made = exp.Cast(this=exp.Array(expressions=labels), to=data_type(pa.list_(kind)))
             if len(node.expressions) == 2:
                 made = self._between(made, node.expressions, kind)
-        if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
-            made = exp.alias_(made, name, quoted=True)
-        node.replace(made)
+        _put(node, made, name)
 
     def _between(self, labels: Any, bounds: Sequence[Any], kind: Any) -> Any:
         """The labels from one up to another; null stands for no bound."""
@@ -404,6 +425,13 @@ class _Reader:
         return False, None
 
 
+def _put(node: Any, made: Any, name: str) -> None:
+    """Put an expression in the place of a call, with its name if it is an output."""
+    if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
+        made = exp.alias_(made, name, quoted=True)
+    node.replace(made)
+
+
 def _plain(node: Any) -> Any:
     while isinstance(node, exp.Paren):
         node = node.this
@@ -486,7 +514,4 @@ def shown_types(tree: Any, types: Types) -> None:
             name = each.shown if each.schema not in types.path else each.shown_plain
             for number, text in ((each.oid, name), (each.array, f"{name}[]")):
                 case.append("ifs", exp.If(this=exp.EQ(this=oid.copy(), expression=exp.convert(number)), true=exp.convert(text)))
-        made: Any = case
-        if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
-            made = exp.alias_(case, "format_type", quoted=True)
-        node.replace(made)
+        _put(node, case, "format_type")

@@ -28,7 +28,7 @@ from barnabas.sql.duck.types import KIND, sized_type
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.document_aggregates import read_document_aggregates
 from barnabas.sql.planning.documents import plain_json_outputs, read_documents
-from barnabas.sql.planning.enums import Types, has_labels, names_types, read_enums, read_types, shown_types
+from barnabas.sql.planning.enums import Types, column_named, has_labels, names_types, read_enums, read_types, shown_types
 from barnabas.sql.planning.environment import Change, Setting, answer_calls
 from barnabas.sql.planning.functions import read_functions
 from barnabas.sql.planning.intervals import read_intervals
@@ -176,8 +176,8 @@ def plan_query(
     if types is not None and (is_named or any(isinstance(each, CatalogueRelation) for each in relations)):
         shown_types(tree, types())
     has_types = has_types or any(has_labels(each) for each in relations)
-    has_point = len(relations) == 1 and relations[0].name not in pending and not has_types
-    point = point_of(tree, relations[0], relations[0].keys) if has_point else None
+    has_point = len(relations) == 1 and relations[0].name not in pending
+    point = _point(tree, relations[0], relations[0].keys) if has_point else None
     by_values = _by_values(tree, relations[0]) if has_point and point is None else None
     inputs = _inputs(tree, tables, relations, pending)
     field_of = _columns(tables, relations)
@@ -297,10 +297,16 @@ def _rewritten(tree: Any, find: Find, path: Sequence[str]) -> Any:
     return tree
 
 
+def _point(tree: Any, relation: Relation, names: Sequence[str]) -> Point | None:
+    """The values of columns that a query names. A value of CREATE TYPE is looked for by DuckDB, which knows whether it is a label."""
+    found = point_of(tree, relation, names)
+    return None if found is None or any(enum_of(field) is not None for field, _, _ in found.values) else found
+
+
 def _by_values(tree: Any, relation: Relation) -> Point | None:
     """The values of a UNIQUE constraint that a query names; None if it may read several rows."""
     definition = relation.definition if isinstance(relation, TopicRelation) else None
-    found = (point_of(tree, relation, each.columns) for each in (definition.unique if definition is not None else ()))
+    found = (_point(tree, relation, each.columns) for each in (definition.unique if definition is not None else ()))
     return next((each for each in found if each is not None), None)
 
 
@@ -376,10 +382,7 @@ def _columns_of_tables(tables: Sequence[Any], relations: Sequence[Relation]) -> 
     known = {id(table): relation for table, relation in zip(tables, relations, strict=True)}
 
     def column_of(table: Any, name: str) -> pa.Field[Any] | None:
-        relation = known.get(id(table))
-        own = (*relation.columns, *relation.hidden) if relation is not None else ()
-        found: pa.Field[Any] | None = next((each for each in own if each.name.lower() == name.lower()), None)
-        return found
+        return column_named(known.get(id(table)), name)
 
     return column_of
 

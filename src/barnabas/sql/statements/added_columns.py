@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from barnabas.errors import BarnabasError
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
-from barnabas.sql.dialect import parse, parse_expression, statement_of
+from barnabas.sql.dialect import WRITTEN, parse, parse_expression, statement_of
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.alter_columns import free_field
@@ -30,6 +30,7 @@ from barnabas.sql.writing.fitting import fitted, sized_columns
 from barnabas.tables.column_types import mark_of
 from barnabas.tables.json_encoding import text_of, values_of
 
+PENDING = ""  # stands for the value of a default that is not evaluated yet; no JSON is empty
 # Each row would have a value of its own.
 _VOLATILE = (
     "clock_timestamp",
@@ -67,7 +68,9 @@ def with_column(session: Host, made: TableDefinition, item: Any) -> TableDefinit
     if any(each.condition is None for each in constraints) and column.default is not None:
         hint = "ALTER TABLE … ADD CONSTRAINT in another statement looks at the rows that are there"
         raise not_supported("an added column with a default cannot be unique", position_in(item), hint)
-    column = msgspec.structs.replace(column, added=True, stored=free_field(made, column.name))
+    column = msgspec.structs.replace(
+        column, added=True, stored=free_field(made, column.name), missing=None if column.default is None else PENDING
+    )
     made = with_constraints(msgspec.structs.replace(made, columns=(*made.columns, column)), constraints)
     return with_references(session, made, references)
 
@@ -84,8 +87,13 @@ def refuse_numbers(column: ColumnDefinition, item: Any, is_numbered: bool) -> No
 
 def _new(before: TableDefinition, after: TableDefinition) -> list[ColumnDefinition]:
     """The added columns with a default."""
-    known = {each.name for each in before.columns}
-    return [each for each in after.columns if each.name not in known and each.default is not None]
+    return [each for each in _added(before, after) if each.missing == PENDING]
+
+
+def _added(before: TableDefinition, after: TableDefinition) -> list[ColumnDefinition]:
+    """The added columns: fields of records that none of the columns before has. One with another name keeps its field."""
+    known = {each.stored or each.name for each in before.columns}
+    return [each for each in after.columns if each.added and (each.stored or each.name) not in known]
 
 
 def check_added(session: Host, before: TableDefinition, after: TableDefinition) -> None:
@@ -94,7 +102,7 @@ def check_added(session: Host, before: TableDefinition, after: TableDefinition) 
         tree = parse(statement_of(f"SELECT {each.default}"))
         _, functions = session.routines.expanded(tree)
         names = [str(each.this).lower() for each in tree.find_all(exp.Anonymous)]
-        names += [each.key for each in tree.find_all(exp.Func)]
+        names += [str(each.meta.get(WRITTEN) or each.key) for each in tree.find_all(exp.Func)]
         volatile = next((name for name in names if name in _VOLATILE), functions[0].name if functions else None)
         if volatile is not None:
             raise not_supported(
@@ -137,12 +145,11 @@ def values_of_rows(session: Host, before: TableDefinition, after: TableDefinitio
     return found
 
 
-def with_values(before: TableDefinition, after: TableDefinition, values: Mapping[str, str]) -> TableDefinition:
+def with_values(after: TableDefinition, values: Mapping[str, str]) -> TableDefinition:
     """The definition with these values of added columns."""
-    added = {each.name for each in _new(before, after)}
 
     def made(column: ColumnDefinition) -> ColumnDefinition:
-        return msgspec.structs.replace(column, missing=values.get(column.name)) if column.name in added else column
+        return msgspec.structs.replace(column, missing=values.get(column.name)) if column.missing == PENDING else column
 
     return msgspec.structs.replace(after, columns=tuple(map(made, after.columns)))
 
@@ -151,7 +158,6 @@ def added_row(before: TableDefinition, after: TableDefinition) -> tuple[Sequence
     """The names of the added columns, and one row of the table as it was before them: null everywhere else."""
     from barnabas.tables.json_values import absent_value
 
-    known = {each.name for each in before.columns}
-    new = [each.name for each in after.columns if each.name not in known]
+    new = [each.name for each in _added(before, after)]
     cells = [pa.array([absent_value(each) if each.name in new else None], each.type) for each in after.schema]
     return new, pa.table(cells, schema=pa.schema([each.with_nullable(True) for each in after.schema]))

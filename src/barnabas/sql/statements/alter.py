@@ -33,12 +33,13 @@ from barnabas.sql.statements.alter_columns import (
 )
 from barnabas.sql.statements.alter_constraints import check_rows_there, has_foreign_key, readable, with_added
 from barnabas.sql.statements.columns import default_of_type, folded
-from barnabas.sql.statements.constraints import without_constraint
+from barnabas.sql.statements.constraints import with_other_name, without_constraint
 from barnabas.sql.statements.create import check, check_defaults
 from barnabas.sql.statements.enum_users import check_labels
 from barnabas.sql.statements.foreign_keys import NOT_ENFORCED, check_still_unique, with_renamed, without_references
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
+from barnabas.sql.statements.naming import name_at
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.registered import with_evolved_schema
 from barnabas.sql.statements.renaming import rename
@@ -156,8 +157,9 @@ def _check_kind(statement: Statement) -> None:
 def alter(session: Host, statement: Statement, _: Any) -> Ready:
     """ALTER TABLE name ADD [COLUMN] [IF NOT EXISTS] …, ALTER COLUMN … SET | DROP DEFAULT."""
     _check_kind(statement)
-    if "WATERMARK" in (statement.word(at) for at in range(3, 8)):
-        return _watermark(session, statement)
+    read = _by_words(session, statement)
+    if read is not None:
+        return read
     tree = parse(readable(statement))
     resolve_types(tree, session.access.types())
     if not isinstance(tree, exp.Alter):
@@ -188,7 +190,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
         values = _checked_values(session, definition.name, apply, statement.text)
 
         def whole(found: TableDefinition) -> TableDefinition:
-            return with_values(found, apply(found), values)
+            return with_values(apply(found), values)
 
         if definition.is_registered and len(apply(definition).columns) > len(definition.columns):
             changed(session, definition.name, partial(with_evolved_schema, session, whole))
@@ -201,6 +203,28 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     return Ready(statement.text, run)
 
 
+def _by_words(session: Host, statement: Statement) -> Ready | None:
+    """The forms that sqlglot does not read; None for others. Raises SqlError."""
+    if "WATERMARK" in (statement.word(at) for at in range(3, 8)):
+        return _watermark(session, statement)
+    at = next((at for at in range(3, 10) if (statement.word(at), statement.word(at + 1)) == ("RENAME", "CONSTRAINT")), None)
+    return None if at is None else _rename_constraint(session, statement, at)
+
+
+def _rename_constraint(session: Host, statement: Statement, at: int) -> Ready:
+    """ALTER TABLE name RENAME CONSTRAINT name TO name. Raises SqlError."""
+    table = parse_tokens(statement.text, [*tokens_of("TABLE"), *statement.tokens[2:at]]).args["from_"].this
+    definition = table_named(session, table)
+    old, end = name_at(statement, at + 2)
+    if statement.word(end) != "TO":
+        raise syntax_error("ALTER TABLE name RENAME CONSTRAINT name TO name", statement.position(end))
+    new, end = name_at(statement, end + 1)
+    if end < len(statement.tokens):
+        raise syntax_error(f'syntax error at or near "{statement.tokens[end].text}"', statement.position(end))
+    with_other_name(definition, old[-1], new[-1])
+    return _changing(session, statement, definition.name, lambda made: with_other_name(made, old[-1], new[-1]), "ALTER TABLE")
+
+
 def _checked_values(session: Host, name: str, apply: Change, text: str) -> Mapping[str, str]:
     """The values of added columns in the rows of a table. Raises SqlError if its rows or its users do not fit the change."""
     before = session.definitions.tables.get(name)
@@ -210,7 +234,7 @@ def _checked_values(session: Host, name: str, apply: Change, text: str) -> Mappi
     check_columns_unused(session.definitions.tables, session.view_jobs.jobs(), before, after)
     check_labels(session, before, after, text)
     values = values_of_rows(session, before, after, text)
-    check_rows_there(session, before, with_values(before, after, values), text)
+    check_rows_there(session, before, with_values(after, values), text)
     return values
 
 

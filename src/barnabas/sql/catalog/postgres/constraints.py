@@ -112,7 +112,7 @@ def _index_texts(facts: Facts) -> Iterable[Row]:
 
 
 class Foreign(Struct, frozen=True):
-    """What a foreign key refers to.
+    """The key that a foreign key refers to.
 
     Args:
         index: of the key that it refers to.
