@@ -181,6 +181,9 @@ class _Reader:
                 self._mix(_parts(node))
             elif isinstance(node, exp.Case):
                 self._case(node)
+            elif isinstance(node, exp.Values):
+                for cells in _columns_of_values(node):
+                    self._mix(cells)
             elif isinstance(node, exp.SetOperation):
                 self._union(node)
             elif isinstance(node, exp.Cast):
@@ -212,8 +215,7 @@ class _Reader:
         plain = _plain(side)
         if not isinstance(plain, (exp.Any, exp.All)):
             return self.kind(side)
-        found = self.kind(plain.this)
-        return found.value_type if found is not None and pa.types.is_list(found) else None
+        return _element(self.kind(plain.this))
 
     def _becomes(self, side: Any, wanted: Any) -> bool:
         """Whether a side is a literal, a parameter or null, which takes the type of the other side."""
@@ -354,6 +356,8 @@ class _Reader:
         """The type of an expression, if it is of users; None for any other, and where nothing tells it."""
         if node is None or depth > _MOST_NESTED:
             return None
+        if isinstance(node, (exp.Array, exp.ArrayAgg, exp.Bracket, exp.Explode, exp.Unnest, exp.Anonymous)):
+            return self._kind_of_array(node, depth)
         if isinstance(node, exp.Column):
             return self._column(node, depth + 1)
         if isinstance(node, (exp.Cast, exp.TryCast)):
@@ -362,13 +366,6 @@ class _Reader:
             return None if found is None else pa.list_(EnumParameter(found)) if is_array else EnumParameter(found)
         if isinstance(node, _SAME):
             return self.kind(node.this, depth + 1)
-        if isinstance(node, exp.Array):
-            return _list_of(self._first(node.expressions, depth))
-        if isinstance(node, exp.ArrayAgg):
-            return _list_of(self.kind(node.this, depth + 1))
-        if isinstance(node, exp.Bracket):
-            found = self.kind(node.this, depth + 1)
-            return found.value_type if found is not None and pa.types.is_list(found) else None
         if isinstance(node, _MIXED):
             return self._first(_parts(node), depth)
         if isinstance(node, exp.Case):
@@ -376,6 +373,21 @@ class _Reader:
         if isinstance(node, exp.Subquery):
             select = _select(node.this)
             return None if select is None or not select.expressions else self.kind(select.expressions[0], depth + 1)
+        return None
+
+    def _kind_of_array(self, node: Any, depth: int) -> Any:
+        """The type of an array, or of an element of one."""
+        if isinstance(node, exp.Array):
+            return _list_of(self._first(node.expressions, depth))
+        if isinstance(node, exp.ArrayAgg):
+            return _list_of(self.kind(node.this, depth + 1))
+        if isinstance(node, (exp.Bracket, exp.Explode)):
+            return _element(self.kind(node.this, depth + 1))
+        if isinstance(node, exp.Unnest):
+            return _element(self._first(node.expressions, depth))
+        if isinstance(node, exp.Anonymous) and str(node.this).lower() in _FUNCTIONS:
+            found = self._first(node.expressions, depth)
+            return _list_of(found) if str(node.this).lower() == "enum_range" else found
         return None
 
     def _first(self, parts: Sequence[Any], depth: int) -> Any:
@@ -402,9 +414,19 @@ class _Reader:
                 found = self._column_of(source, name)
                 return found is not None, None if found is None else labelled_type(found)
             names = names or own
-        if isinstance(query, exp.Values) or isinstance(source, exp.Values):
-            return False, None
+        if isinstance(source, exp.Unnest):
+            is_there = name.lower() in (source.alias.lower(), *(each.lower() for each in names))
+            return is_there, self.kind(source, depth + 1) if is_there else None
+        if isinstance(source, exp.Values) or isinstance(query, exp.Values):
+            values = source if isinstance(source, exp.Values) else query
+            return self._of_values(values, name, names or _column_names(values), depth)
         return (False, None) if query is None else self._output(query, name, names, depth)
+
+    def _of_values(self, values: exp.Values, name: str, names: Sequence[str], depth: int) -> tuple[bool, Any]:
+        columns = _columns_of_values(values)
+        names = [*names, *(f"column{place}" for place in range(len(names) + 1, len(columns) + 1))]
+        found = next((cells for each, cells in zip(names, columns, strict=False) if each.lower() == name.lower()), None)
+        return found is not None, None if found is None else self._first(found, depth)
 
     def _output(self, query: Any, name: str, names: Sequence[str], depth: int) -> tuple[bool, Any]:
         """An output of a query by its name, or by its place where the query has names of its own for columns."""
@@ -450,6 +472,10 @@ def _list_of(kind: Any) -> Any:
     return None if kind is None or pa.types.is_list(kind) else pa.list_(kind)
 
 
+def _element(kind: Any) -> Any:
+    return kind.value_type if kind is not None and pa.types.is_list(kind) else None
+
+
 def _identity(kind: Any) -> tuple[bool, int]:
     is_list = pa.types.is_list(kind)
     return is_list, (kind.value_type if is_list else kind).definition.oid
@@ -468,6 +494,11 @@ def _sources(select: exp.Select) -> Iterator[Any]:
         yield start.this
         yield from (each.this for each in start.this.args.get("joins") or ())
     yield from (each.this for each in select.args.get("joins") or ())
+
+
+def _columns_of_values(values: exp.Values) -> list[tuple[Any, ...]]:
+    """The cells of VALUES, column by column."""
+    return list(zip(*(each.expressions if isinstance(each, exp.Tuple) else [each] for each in values.expressions), strict=False))
 
 
 def _column_names(source: Any) -> list[str]:
@@ -506,7 +537,7 @@ def names_types(tree: Any) -> bool:
 def shown_types(tree: Any, types: Types) -> None:
     """Let `format_type` know the types of users. The names of schemas outside of `search_path` are shown."""
     for node in list(tree.find_all(exp.Anonymous)):
-        if str(node.this).lower() != "format_type" or not node.expressions:
+        if str(node.this).lower() != "format_type" or not node.expressions or not types.known:
             continue
         oid = node.expressions[0]
         case = exp.Case(ifs=[], default=node.copy())

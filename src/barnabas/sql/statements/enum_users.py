@@ -67,7 +67,7 @@ def _names(session: Host, text: str, definition: EnumDefinition) -> bool:
 def check_labels(session: Host, before: TableDefinition, after: TableDefinition, text: str) -> None:
     """Raises SqlError 22P02 if a row has no label of the type that a column gets."""
     types = {each.name: each.labels for each in before.columns}
-    relation = session.access.relation_of(before)
+    named: Any = {"t": session.access.relation_of(before)}  # by a name that needs no quotes
     for column in after.columns:
         labels = column.labels
         was = types.get(column.name)
@@ -77,6 +77,6 @@ def check_labels(session: Host, before: TableDefinition, after: TableDefinition,
         texts = [exp.Literal.string(each) for each in labels.labels]
         query = exp.select(exp.alias_(exp.cast(name, "text"), "value")).from_("t").where(name.copy().is_(exp.Null()).not_())
         query = query.where(exp.not_(exp.In(this=exp.cast(name.copy(), "text"), expressions=texts))).limit(1)
-        found = collected(session, checked(session, query, text, (), {"t": relation}), (), text)
+        found = collected(session, checked(session, query, text, (), named), (), text)
         if found.num_rows:
             raise invalid_value(labels, found.column(0)[0].as_py())
