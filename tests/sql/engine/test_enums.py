@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Producer
 
 from barnabas.sql.catalog.store import TOPIC
+from barnabas.sql.duck.enums import TypeNumber
 from barnabas.sql.interface import SqlError
 from barnabas.testing import Broker
 from tests.sql.engine.asking import Asking, asking, engine_of
@@ -130,3 +131,13 @@ def test_the_statement_that_is_shown_has_the_type(ask: Asking) -> None:
 )
 def test_statements_that_are_refused(ask: Asking, text: str, state: str) -> None:
     assert ask.error(text).sqlstate == state
+
+
+def test_parameters_of_a_type_by_its_number(ask: Asking) -> None:
+    ask("create type numbered as enum ('b', 'a')")
+    ((oid, array),) = ask.rows("select oid, typarray from pg_type where typname = 'numbered'")
+    assert ask("select $1 as x, $2 as y", "a", ["b", "a"], types=[TypeNumber(oid), TypeNumber(array)]).rows == [("a", ["b", "a"])]
+    assert ask("select $1 < $2", "b", "a", types=[TypeNumber(oid), TypeNumber(oid)]).rows == [(True,)]
+    with pytest.raises(SqlError, match="type with OID 999999 does not exist"):
+        ask("select $1", "a", types=[TypeNumber(999_999)])
+    ask("drop type numbered")

@@ -26,7 +26,7 @@ from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
 from barnabas.sql.catalog.relations import KEY, Relation, Rows
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, shown_columns, undeclared
-from barnabas.sql.duck.enums import EnumDefinition
+from barnabas.sql.duck.enums import EnumDefinition, EnumParameter
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.by_values import Values
 from barnabas.sql.live.decoded import Made, Slices
@@ -38,7 +38,7 @@ from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings
 from barnabas.sql.shared import Shared
-from barnabas.sql.states import UNDEFINED_TABLE
+from barnabas.sql.states import UNDEFINED_OBJECT, UNDEFINED_TABLE
 from barnabas.sql.views.status import Known, StatusRelation, status
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.tables.client_source import ClientSource
@@ -149,6 +149,15 @@ class Access:
             return found
 
         return Types(find, known, path)
+
+    def type_of_number(self, oid: int) -> pa.DataType:
+        """A type of users, or the type of its arrays. Raises SqlError 42704."""
+        self._shared.definitions.refresh(self._running)
+        for each in self._shared.definitions.types.values():
+            if oid in (each.oid, each.array):
+                found = EnumParameter(each)
+                return found if oid == each.oid else pa.list_(found)
+        raise SqlError(UNDEFINED_OBJECT, f"type with OID {oid} does not exist")
 
     def plain_view(self, parts: Sequence[str], database: str | None = None) -> TableDefinition | None:
         """The definition of a lasting view that is no table; None for every other name."""

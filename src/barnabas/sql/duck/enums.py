@@ -86,6 +86,24 @@ class EnumParameter(pa.ExtensionType):
         return cls(_decoded(serialized))
 
 
+class TypeNumber(pa.ExtensionType):
+    """The type of a parameter by its number alone, as a client declares it. The session knows the type."""
+
+    def __init__(self, oid: int) -> None:
+        self.oid = oid
+        super().__init__(pa.string(), "barnabas.oid")
+
+    def __hash__(self) -> int:
+        return hash(self.oid)
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b"%d" % self.oid
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> TypeNumber:
+        return cls(int(serialized))
+
+
 @lru_cache(maxsize=1_000)
 def _decoded(data: bytes) -> EnumDefinition:
     return msgspec.json.decode(data, type=EnumDefinition)

@@ -418,7 +418,7 @@ class _Reader:
             is_there = name.lower() in (source.alias.lower(), *(each.lower() for each in names))
             return is_there, self.kind(source, depth + 1) if is_there else None
         if isinstance(source, exp.Values) or isinstance(query, exp.Values):
-            values = source if isinstance(source, exp.Values) else query
+            values: Any = source if isinstance(source, exp.Values) else query
             return self._of_values(values, name, names or _column_names(values), depth)
         return (False, None) if query is None else self._output(query, name, names, depth)
 

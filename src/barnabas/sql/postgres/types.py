@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from barnabas.schemas.arrow.shapes import WORD
-from barnabas.sql.duck.enums import ENUM_BYTES, EnumParameter, enum_of
+from barnabas.sql.duck.enums import ENUM_BYTES, EnumParameter, TypeNumber, enum_of
 from barnabas.sql.duck.types import JSONB, UNBOUND, sized_type
 from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres.arrays import Field
@@ -141,7 +141,7 @@ def arrow_type(oid: int) -> pa.DataType | None:
     if oid in BY_OID or oid in ELEMENTS:
         return None
     if oid >= FIRST_OF_USERS:
-        return None  # the statement knows the labels
+        return TypeNumber(oid)
     raise SqlError("42704", f"type with OID {oid} does not exist")
 
 
