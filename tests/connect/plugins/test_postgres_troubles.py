@@ -128,7 +128,7 @@ def test_a_reason_that_the_library_tells() -> None:
         cursor = SimpleNamespace(read_message=Mock(side_effect=error))
         connection = SimpleNamespace(cursor=lambda: cursor, close=lambda: None)
         with patch.object(psycopg2, "connect", return_value=connection), pytest.raises(StreamLost) as raised:
-            Stream(SimpleNamespace(connection={}), "here").receive(Messages(), 1, 1)  # type: ignore[arg-type]
+            Stream(SimpleNamespace(connection={}), "here").receive(Messages(), 1, 1)  # type: ignore[arg-type]  # stand-ins for what it uses
         assert str(raised.value) == "here has lost the connection of the slot: no publication"
         return raised.value.reason
 

@@ -21,6 +21,7 @@ from barnabas.connect.converters.logical_numbers import (
     finer_times,
     from_json_numbers,
     json_numbers,
+    steps_of,
     with_finer_times,
 )
 from barnabas.connect.converters.registered_json import json_schema_text, with_times
@@ -58,7 +59,7 @@ class _Registered:
         self._registers = config.get("auto.register.schemas", "true").strip().lower() == "true"
         self._latest = config.get("use.latest.version", "false").strip().lower() == "true"
         self._reading: dict[str, Sequence[Any]] = {}
-        self._writing: dict[tuple[str, pa.DataType, str | None, int | None], RegisteredFormat] = {}
+        self._writing: dict[tuple[str, pa.DataType, str | None, int | None], tuple[RegisteredFormat, Sequence[Any]]] = {}
 
     def decode(self, payloads: Array) -> Converted:
         ids = schema_ids(payloads)
@@ -115,9 +116,10 @@ class _Registered:
     def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         if pa.types.is_null(column.type):
             return column.cast(pa.binary())
-        form = self._form(topic, column.type, name_of(metadata), version_of(metadata))
-        target = pa.struct(list(form.fields)) if form.is_struct else form.fields[0].type
-        values: Any = cast_by(column, target, self.written)
+        form, ways = self._form(topic, column.type, name_of(metadata), version_of(metadata))
+        values: Any = column
+        for kind in ways:
+            values = values.cast(kind, safe=False)
         try:
             names = [each.name for each in form.fields]
             if form.is_struct:
@@ -131,15 +133,18 @@ class _Registered:
             raise ConnectError(f"the records for {topic} do not fit to their schema: {error}") from None
         return made
 
-    def _form(self, topic: str, kind: pa.DataType, name: str | None, version: int | None) -> RegisteredFormat:
+    def _form(
+        self, topic: str, kind: pa.DataType, name: str | None, version: int | None
+    ) -> tuple[RegisteredFormat, Sequence[Any]]:
+        """The format for a type, and the types through which its columns become those of the format."""
         known = topic, kind, name, version
         if known not in self._writing:
             if len(self._writing) >= _KEPT:
                 self._writing.clear()
             try:
-                self._writing[known] = RegisteredFormat(
-                    self._address, self._schema(topic, kind, name, version), is_key=self._is_key
-                )
+                form = RegisteredFormat(self._address, self._schema(topic, kind, name, version), is_key=self._is_key)
+                target = pa.struct(list(form.fields)) if form.is_struct else form.fields[0].type
+                self._writing[known] = form, steps_of(kind, target, self.written)
             except RegistryUnreachable as error:
                 raise RetriableError(str(error)) from None
             except RegistryError as error:
