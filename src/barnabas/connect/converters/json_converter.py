@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
-from barnabas.connect.converters import json_columns
+from barnabas.connect.converters import defaults, json_columns
 from barnabas.connect.converters.interface import Converted
 from barnabas.connect.converters.json_parsing import FEW_ROWS, parsed
 from barnabas.connect.converters.json_schema import (
@@ -78,7 +78,7 @@ class JsonConverter:
         )
         .define(
             "replace.null.with.default", Type.BOOLEAN, True, importance=Importance.LOW, group="Schemas",
-            documentation="Whether a field that is null gets the default of its schema where values are read.",
+            documentation="Whether a field that is null gets the default of its schema.",
         )
     )  # fmt: skip
 
@@ -135,6 +135,8 @@ class JsonConverter:
 
     def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         del topic
+        if self._fills:
+            column = defaults.filled(column, defaults.defaults_of(column.type))
         texts: Any = json_columns.texts(column, numeric=self._is_numeric)
         if self.has_schemas:
             schema = {**schema_of(column.type, optional=OPTIONAL in (metadata or {})), **extras_of(metadata)}

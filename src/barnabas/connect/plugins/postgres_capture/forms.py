@@ -39,12 +39,14 @@ class PgType(NamedTuple):
         modifier: length or precision; -1 for none.
         is_enum: whether it is an enumeration.
         element: of an array.
+        labels: of an enumeration.
     """
 
     name: str
     modifier: int = -1
     is_enum: bool = False
     element: PgType | None = None
+    labels: tuple[str, ...] = ()
 
 
 class Form(NamedTuple):
@@ -55,12 +57,16 @@ class Form(NamedTuple):
         convert: from texts, as PostgreSQL writes them.
         name: of its schema in Kafka Connect.
         placeholder: the text for a large value that is not sent; None: null.
+        nothing: the text that stands for a value of a required column that is not there; None: as `nothing_of` has it.
+        parameters: of its schema.
     """
 
     kind: Any
     convert: Convert
     name: str | None = None
     placeholder: str | None = None
+    nothing: str | None = None
+    parameters: Mapping[str, str] | None = None
 
 
 def form_of(of: PgType, settings: Settings) -> Form:
@@ -68,7 +74,7 @@ def form_of(of: PgType, settings: Settings) -> Form:
     if of.element is not None:
         return _array(form_of(of.element._replace(modifier=of.modifier), settings), settings)
     if of.is_enum:
-        return Form(pa.string(), _same, f"{DATA}Enum")
+        return Form(pa.string(), _same, f"{DATA}Enum", parameters={"allowed": ",".join(of.labels)})
     if of.name in _SIMPLE:
         return _SIMPLE[of.name]
     if made := _FACTORIES.get(of.name):
@@ -102,7 +108,7 @@ def _numeric(of: PgType, settings: Settings) -> Form:
     precision, scale = (of.modifier - 4) >> 16 & 0xFFFF, ((of.modifier - 4 & 0x7FF) ^ 1024) - 1024
     if of.modifier < 0 or precision > MOST_DIGITS or not 0 <= scale <= precision:
         number = int.from_bytes(settings.placeholder.encode(), "big", signed=True)
-        return Form(VARIABLE, _variable, f"{DATA}VariableScaleDecimal", str(number))
+        return Form(VARIABLE, _variable, f"{DATA}VariableScaleDecimal", str(number), "0")
     return _decimal(precision, scale)
 
 
@@ -153,7 +159,7 @@ def _bytes(column: Any) -> Array:
 
 
 def _point(_of: PgType, _settings: Settings) -> Form:
-    return Form(POINT, _points, f"{DATA}geometry.Point")
+    return Form(POINT, _points, f"{DATA}geometry.Point", nothing="(0,0)")
 
 
 def _points(column: Any) -> Array:
@@ -172,7 +178,7 @@ def _bits(of: PgType, _settings: Settings) -> Form:
         packed = [None if each is None else int(each or "0", 2).to_bytes(-(-len(each) // 8), "little") for each in values]
         return pa.array(packed, pa.binary())
 
-    return Form(pa.binary(), convert, f"{DATA}Bits")
+    return Form(pa.binary(), convert, f"{DATA}Bits", parameters=None if of.modifier < 0 else {"length": str(of.modifier)})
 
 
 def _hstore(_of: PgType, settings: Settings) -> Form:
@@ -180,7 +186,7 @@ def _hstore(_of: PgType, settings: Settings) -> Form:
         values = [None if each is None else texts.pairs(each) for each in column.to_pylist()]
         return pa.array([None if each is None else msgspec.json.encode(each).decode() for each in values], pa.string())
 
-    return Form(pa.string(), convert, f"{DATA}Json", f'"{settings.placeholder}"=>""')
+    return Form(pa.string(), convert, f"{DATA}Json", f'"{settings.placeholder}"=>""', "")
 
 
 def _time(of: PgType, settings: Settings) -> Form:
