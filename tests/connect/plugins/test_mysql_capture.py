@@ -185,7 +185,7 @@ def test_the_ids_of_tables_are_forgotten_with_each_transaction() -> None:
     """The server gives a table another id again and again, so they would fill the memory."""
     config = KEYS.parse({"database.hostname": "h", "database.user": "u", "topic.prefix": "m", "database.server.id": "1"})
     settings = settings_of(config)
-    batches = LogBatches(settings, {"file": "f", "pos": 4}, lambda table: shape_of(table, settings))
+    batches = LogBatches(settings, {"file": "f", "pos": 4}, lambda table: shape_of(table, settings, {}))
     batches.table_is(7, LoggedTable("shop", "t", ("id",), ("int",), ("id",)))
     assert batches.is_captured(7)
     batches.ended(("f", 100))

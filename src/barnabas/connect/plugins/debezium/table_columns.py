@@ -63,6 +63,11 @@ class Filling(NamedTuple):
         return pc.if_else(pa.array(lacking), other[0], values)
 
 
+def decimal_parameters(kind: Any) -> dict[str, str]:
+    """The parameters of the schema of a type of decimals."""
+    return {"scale": str(kind.scale), "connect.decimal.precision": str(kind.precision)}
+
+
 def nothing_of(kind: Any, schema: str | None) -> Any:
     """An array of the value that Debezium takes for nothing in a column of a type.
 

@@ -62,6 +62,10 @@ class LogBatches:
             self._shapes[table] = self._shape_of(table) if takes else None
         self._by_id[table_id] = self._shapes[table]
 
+    def forget_shapes(self) -> None:
+        """A statement may have given columns of tables other defaults, which the log does not tell."""
+        self._shapes.clear()
+
     def is_captured(self, table_id: int) -> bool:
         """Whether the changes with this id become records."""
         return self._by_id.get(table_id) is not None

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from barnabas.connect.converters.json_text import two_complement
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugins.debezium.table_columns import decimal_parameters
 from barnabas.connect.plugins.postgres_capture import texts, times
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 
@@ -97,6 +98,7 @@ _SIMPLE: Mapping[str, Form] = {
 }  # fmt: skip
 _TEXT_NAMES = {
     "json": f"{DATA}Json", "jsonb": f"{DATA}Json", "uuid": f"{DATA}Uuid", "xml": f"{DATA}Xml", "ltree": f"{DATA}Ltree",
+    "tsvector": f"{DATA}Tsvector",
 }  # fmt: skip
 
 
@@ -114,7 +116,7 @@ def _numeric(of: PgType, settings: Settings) -> Form:
 
 def _decimal(precision: int, scale: int) -> Form:
     kind: Any = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
-    return Form(kind, lambda column: _exact(column, kind))
+    return Form(kind, lambda column: _exact(column, kind), parameters=decimal_parameters(kind))
 
 
 def _exact(column: Any, kind: Any) -> Any:
@@ -147,7 +149,8 @@ def _no_number(column: Any, reason: object) -> ConnectError:
 
 def _money(_of: PgType, settings: Settings) -> Form:
     inner = _numeric(PgType("numeric", (19 << 16 | 2) + 4), settings)
-    return inner._replace(convert=lambda column: inner.convert(pc.replace_substring_regex(column, "[$,]", "")))
+    convert = inner.convert
+    return inner._replace(convert=lambda column: convert(pc.replace_substring_regex(column, "[$,]", "")), parameters=None)
 
 
 def _bytea(_of: PgType, settings: Settings) -> Form:
