@@ -48,7 +48,10 @@ def _default(field: Any) -> Any:
     if text is None or pa.types.is_nested(field.type):
         return None
     made: Any
-    _, made = fitting([0], [msgspec.json.decode(text)], field.with_nullable(True), {})
+    value = msgspec.json.decode(text)
+    if pa.types.is_floating(field.type) and isinstance(value, str):
+        value = float(value)  # NaN and Infinity
+    _, made = fitting([0], [value], field.with_nullable(True), {})
     return made if len(made) and made.null_count == 0 else None
 
 

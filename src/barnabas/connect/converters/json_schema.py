@@ -103,7 +103,8 @@ def schema_of(kind: pa.DataType, *, optional: bool = False) -> dict[str, Any]:
         ]
         return {"type": "struct", "fields": fields, "optional": optional}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return {"type": "array", "items": schema_of(kind.value_type, optional=kind.value_field.nullable), "optional": optional}
+        items = {**schema_of(kind.value_type, optional=kind.value_field.nullable), **extras_of(kind.value_field.metadata)}
+        return {"type": "array", "items": items, "optional": optional}
     if pa.types.is_map(kind):
         keys, values = schema_of(kind.key_type), schema_of(kind.item_type, optional=kind.item_field.nullable)
         return {"type": "map", "keys": keys, "values": values, "optional": optional}

@@ -1,6 +1,6 @@
 """The defaults of columns of MariaDB and MySQL as values, as Debezium reads them.
 
-An expression is none of them, but for the time of the change, in place of which stands 1970.
+An expression is none of them. In place of one, and of the day 0, a column of days or moments has 1970 if it is required.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _TIME = re.compile(r"(-?)([0-9]+):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?")
 _NOW = re.compile(r"(?:current_timestamp|now)(?:\(\))?", re.IGNORECASE)
 _LETTERS = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
 _TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set", "json")
+_MOMENTS = ("date", "datetime", "timestamp")
 _WHOLE = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
 
 
@@ -66,14 +67,13 @@ def default_of(found: Declared | None, declared: str, form: Form, *, is_required
     kind = declared.partition("(")[0].split(" ")[0].lower()
     if found is None or (kind not in _READERS and kind not in _TEXTS):
         return None
-    is_moment = kind in {"date", "datetime", "timestamp"}
-    is_now = is_moment and not found.is_value and _NOW.fullmatch(found.text) is not None
-    if not found.is_value and not is_now:
-        return None
-    if is_now or (is_moment and found.text.startswith("0000-00-00")):
-        if not (is_now or is_required):  # a column that may be null has null for it
+    if kind in _MOMENTS and not (found.is_value and not found.text.startswith("0000-00-00")):
+        is_now = kind == "datetime" and not found.is_value and _NOW.fullmatch(found.text) is not None
+        if not (is_required or is_now):
             return None
         found = Declared("1970-01-01", True)
+    if not found.is_value:
+        return None
     try:
         value = _READERS[kind](found.text) if kind in _READERS else found.text
         return form.column([value])

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from barnabas.connect.converters.json_text import two_complement
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.plugins.debezium.table_columns import decimal_parameters
+from barnabas.connect.plugins.debezium.table_columns import Filling, decimal_parameters
 from barnabas.connect.plugins.postgres_capture import texts, times
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Convert = Callable[[Any], Any]
 DATA = "io.debezium.data."
-VARIABLE = pa.struct([pa.field("scale", pa.int32()), pa.field("value", pa.binary())])
+VARIABLE = pa.struct([pa.field("scale", pa.int32(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
 POINT = pa.struct([
     pa.field("x", pa.float64(), nullable=False), pa.field("y", pa.float64(), nullable=False), pa.field("wkb", pa.binary()),
     pa.field("srid", pa.int32()),
@@ -203,7 +203,7 @@ _FACTORIES: Mapping[str, Callable[[PgType, Settings], Form]] = {
 
 
 def _array(element: Form, settings: Settings) -> Form:
-    kind = pa.list_(element.kind)
+    kind: Any = pa.list_(Filling().field("item", element.kind, element.name, element.parameters))
 
     def convert(column: Any) -> Array:
         lists = [None if each is None else texts.elements(each) for each in column.to_pylist()]
@@ -213,7 +213,8 @@ def _array(element: Form, settings: Settings) -> Form:
             at += 0 if each is None else len(each)
             ends.append(at)
         mask = pa.array([each is None for each in lists], pa.bool_())
-        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), element.convert(flat), mask=mask)
+        offsets: Any = pa.array(ends, pa.int32())
+        return pa.ListArray.from_arrays(offsets, element.convert(flat), type=kind, mask=mask)
 
     placeholder = element.placeholder
     if pa.types.is_integer(element.kind) or pa.types.is_floating(element.kind):
