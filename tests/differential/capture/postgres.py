@@ -33,7 +33,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {  # values by type; all of them are in o
 DEFAULTS: Mapping[str, tuple[str, ...]] = {  # defaults by type; a column with each of them may be null, another one may not
     "int2": ("5",), "int4": ("-7", "1 + 2", "'5'::int"), "int8": ("9007199254740993",), "float4": ("1.5",), "float8": ("-1", "'NaN'"),
     "numeric(10,2)": ("12.3", "random()", "1.239"), "numeric(5,0)": ("3",), "numeric": ("1.50",), "money": ("12.3",), "oid": ("5",),
-    "bool": ("true", "false", "pg_is_in_recovery()"), "text": ("''", "upper('x')", "current_user", "NULL"), "varchar(5)": ("'ab'",),
+    "bool": ("true", "false", "pg_is_in_recovery()"), "text": ("''", "'true'", "upper('x')", "current_user", "NULL"),
+    "varchar(5)": ("'ab'",),
     "char(3)": ("'a'",), "\"char\"": ("'x'",), "bytea": ("'\\x00ff'",), "date": ("'2020-02-29'", "current_date"),
     "time": ("'01:00:00'", "current_time"), "time(3)": ("'23:59:59.999'",), "timetz": ("'01:00:00.5+02'",),
     "timestamp": ("'2020-01-01 00:00:00.000001'", "localtimestamp", "timezone('utc', now())", "'2020-01-01'::timestamp + '1 day'"),

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from barnabas.connect.plugins.debezium.table_columns import nothing_of
 from barnabas.connect.plugins.mysql_capture.forms import EPOCH, Form
 
 _LITERAL = re.compile(r"'(.*)'", re.DOTALL)
@@ -71,6 +72,8 @@ def default_of(found: Declared | None, declared: str, form: Form, *, is_required
         is_now = kind == "datetime" and not found.is_value and _NOW.fullmatch(found.text) is not None
         if not (is_required or is_now):
             return None
+        if kind == "timestamp":
+            return nothing_of(form.kind, form.name)
         found = Declared("1970-01-01", True)
     if not found.is_value:
         return None

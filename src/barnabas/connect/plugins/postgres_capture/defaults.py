@@ -56,6 +56,6 @@ def _text(expression: str, kind: str) -> str | None:
         return literal[1].replace("''", "'")
     if expression.upper().startswith("NULL"):
         return None
-    if kind in _MOMENTS:  # CURRENT_DATE and the like
-        return _MOMENTS[kind]
-    return _BOOLEANS.get(expression, expression)
+    if kind == "bool":
+        return _BOOLEANS.get(expression)
+    return _MOMENTS.get(kind, expression)  # of CURRENT_DATE and the like
