@@ -25,6 +25,7 @@ class MysqlCapture(Capture):
     """A capture of a database of its own."""
 
     prefix = "m"
+    converters: Mapping[str, str] = JSON
 
     def __init__(self, tasks: Tasks, server: MariadbServer) -> None:
         self.tasks, self.server = tasks, server
@@ -38,13 +39,13 @@ class MysqlCapture(Capture):
                 cursor.execute(each)
         connection.close()
 
-    def job(self, converters: Mapping[str, str] = JSON, **config: str) -> Job:
+    def job(self, **config: str) -> Job:
         given = {
             "database.hostname": "127.0.0.1", "database.port": str(self.server.port), "database.user": "root", "topic.prefix": "m",
             "database.server.id": str(crc32(self.name.encode()) or 1), "database.include.list": self.name,
             **{key.replace("_", "."): value for key, value in config.items()},
         }  # fmt: skip
-        return self.tasks.job("io.debezium.connector.mariadb.MariaDbConnector", "source", given, converters)
+        return self.tasks.job("io.debezium.connector.mariadb.MariaDbConnector", "source", given, self.converters)
 
 
 @pytest.fixture
@@ -113,7 +114,8 @@ def test_required_columns_and_defaults_are_in_schemas(capture: MysqlCapture) -> 
     """They are those of now: another default is in the next record. A zero date is null in the log."""
     capture.run(LOOSE, "CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL DEFAULT 5, d date NOT NULL, t text DEFAULT 'it''s')")
     capture.run(LOOSE, "INSERT INTO t (id) VALUES (0)")
-    with capture.tasks.running(capture.job({**JSON, "value.converter.schemas.enable": "true"})) as task:
+    capture.converters = {**JSON, "value.converter.schemas.enable": "true"}
+    with capture.tasks.running(capture.job()) as task:
         wait_until(lambda: task.failure() or capture.records("t"), "the row does not come")
         capture.run(
             LOOSE, "INSERT INTO t (id) VALUES (1)", "ALTER TABLE t ALTER n SET DEFAULT 6", "INSERT INTO t (id) VALUES (2)"
