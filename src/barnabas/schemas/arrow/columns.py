@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from barnabas.lazy_module import is_loaded
 from barnabas.schemas.arrow.shapes import shape_of
-from barnabas.schemas.codecs import Codec, codec_of
+from barnabas.schemas.codecs import Codec, TakesRows, codec_of
 from barnabas.schemas.errors import CannotDecode, CannotEncode, SchemaDataError
 from barnabas.schemas.framing import guid_header, id_prefix
 from barnabas.schemas.registered import RegisteredSchema, RegisteredSchemas
@@ -144,18 +144,25 @@ def _in_bulk(schema: RegisteredSchema, data: pa.Array[Any], prefix: bytes) -> En
 
 def encode_each(writer: Writer, data: pa.Array[Any]) -> pa.Array[Any]:
     """`encode` row by row, for any schema and type."""
-    codec = _codec(writer.schema, writer.message)
-    convert = _shape(writer.schema, writer.message).from_arrow
+    codec, shape = _codec(writer.schema, writer.message), _shape(writer.schema, writer.message)
     prefix = b"" if writer.in_headers or writer.schema.id is None else id_prefix(writer.schema.id, codec.path)
+    of_row = codec.of_row if isinstance(codec, TakesRows) and codec.takes_rows and data.type == shape.type else None
     made: list[bytes | None] = []
     with_dicts = _maps_of(data.type)
     for found in data.to_pylist():
         if found is None:
             made.append(None)
             continue
+        try:
+            if of_row is not None:
+                made.append(prefix + codec.encode(of_row(found)))
+                continue
+        except (ValueError, TypeError, KeyError, AttributeError, CannotEncode):  # the other way says what is wrong
+            pass
         value = found if with_dicts is None else with_dicts(found)
         try:
-            made.append(prefix + codec.encode(codec.from_json(value if convert is None else convert(value))))
+            value = value if shape.from_arrow is None else shape.from_arrow(value)
+            made.append(prefix + codec.encode(codec.from_json(value)))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise CannotEncode(f"the value does not fit the schema: {error}") from error
     return pa.array(made, pa.binary())
