@@ -6,6 +6,7 @@ Kafka Connect's converters put the default of a field in the place of null, unle
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,6 +16,8 @@ import pyarrow.compute as pc
 from barnabas.connect.converters.json_schema import DEFAULT
 from barnabas.connect.converters.json_values import fitting
 
+NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+_KEPT = 1024
 IGNORED = "ignore.default.for.nullables"  # the setting of converters with schemas in a registry
 
 
@@ -45,13 +48,16 @@ def defaults_of(kind: Any) -> Defaults:
 
 def _default(field: Any) -> Any:
     text = (field.metadata or {}).get(DEFAULT)
-    if text is None or pa.types.is_nested(field.type):
-        return None
+    return None if text is None or pa.types.is_nested(field.type) else _value(text, field.type)
+
+
+@lru_cache(_KEPT)
+def _value(text: bytes, kind: pa.DataType) -> Any:
     made: Any
     value = msgspec.json.decode(text)
-    if pa.types.is_floating(field.type) and isinstance(value, str):
-        value = float(value)  # NaN and Infinity
-    _, made = fitting([0], [value], field.with_nullable(True), {})
+    if pa.types.is_floating(kind) and value in NOT_FINITE:
+        value = float(value)
+    _, made = fitting([0], [value], pa.field("value", kind), {})
     return made if len(made) and made.null_count == 0 else None
 
 

@@ -6,7 +6,7 @@ sends the key alone, has the default of the column, or what Debezium takes for n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -46,16 +46,16 @@ class Filling(NamedTuple):
             metadata[DEFAULT] = msgspec.json.encode(column_values(self.default)[0])
         return pa.field(name, kind, nullable=not self.is_required, metadata=metadata or None)
 
-    def filled(self, values: Any, absent: Any, nothing: Any) -> Any:
+    def filled(self, values: Any, absent: Any, nothing: Callable[[], Any]) -> Any:
         """The values of a column, with one in each row of a required column.
 
         Args:
             absent: the rows that are not there, a mask.
-            nothing: an array of the value that stands where there is no default.
+            nothing: makes an array of the value that stands where there is no default.
         """
         if not self.is_required or values.null_count <= np.count_nonzero(absent):
             return values
-        other = nothing if self.default is None else self.default
+        other = nothing() if self.default is None else self.default
         lacking = values.is_null().to_numpy(zero_copy_only=False) & ~np.asarray(absent)
         places = np.where(lacking, len(values), np.arange(len(values)))
         if pa.types.is_nested(values.type):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class Shape(NamedTuple):
             fields.append(filling.field(name, form.kind, form.name, form.parameters))
             try:
                 found = form.column([None if row is None else row[place] for row in rows])
-                arrays.append(filling.filled(found, absent, nothing_of(form.kind, form.name)))
+                arrays.append(filling.filled(found, absent, partial(nothing_of, form.kind, form.name)))
             except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError) as error:
                 raise ConnectError(
                     f"the column {self.database}.{self.table}.{name} has a value that does not fit to its type as it is now: {error}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -54,12 +55,15 @@ class Shape(NamedTuple):
         form = self.forms[place]
         try:
             found = form.convert(rows.texts(place, form.placeholder))
-            nothing = nothing_of(form.kind, form.name) if form.nothing is None else form.convert(pa.array([form.nothing]))
-            return self._filling(place).filled(found, rows.absent, nothing)
+            return self._filling(place).filled(found, rows.absent, partial(_nothing, form))
         except (ConnectError, pa.ArrowException, ValueError) as error:
             relation = self.relation
             name = f"{relation.schema}.{relation.table}.{relation.columns[place].name}"
             raise ConnectError(f"the column {name} has a value that has no form: {error}") from None
+
+
+def _nothing(form: Form) -> Any:
+    return nothing_of(form.kind, form.name) if form.nothing is None else form.convert(pa.array([form.nothing]))
 
 
 def shape_of(relation: Relation, catalog: Catalog, settings: Settings) -> Shape:
