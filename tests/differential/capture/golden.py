@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.connect.plugins.servers import PostgresServer
 from tests.differential.capture.captures import Event, Events
+from tests.differential.capture.postgres import CHANGING
 
 GOLDEN = Path(__file__).with_name("golden.json")
 UNCHANGED = ("public.kinds", "public.said")  # tables that no change alters
@@ -52,8 +53,9 @@ def steady(event: Sequence[Any]) -> Event:
     key, value = (None if each is None else each["payload"] for each in event)
     if value is not None:
         value = {**_without(value), "source": _without(value["source"])}
+        value |= {part: None if value[part] is None else _without(value[part], CHANGING) for part in ("before", "after")}
     return None if key is None else {"payload": key}, None if value is None else {"payload": value}
 
 
-def _without(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: each for name, each in fields.items() if name not in OF_A_RUN}
+def _without(fields: Mapping[str, Any], names: Collection[str] = OF_A_RUN) -> dict[str, Any]:
+    return {name: each for name, each in fields.items() if name not in names}

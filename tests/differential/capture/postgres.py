@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from tests.differential.capture.kinds import table_of, table_of_defaults
@@ -46,6 +47,10 @@ DEFAULTS: Mapping[str, tuple[str, ...]] = {  # defaults by type; a column with e
     "tsvector": ("'a b'",), "int4range": ("'[1,5)'",), "int4[]": ("'{1,NULL}'",), "text[]": ("'{a}'",),
 }  # fmt: skip
 TABLE_OF_KINDS, ROWS = table_of(KINDS)
+_VALUES = [value for values in DEFAULTS.values() for value in values]
+CHANGING = frozenset(
+    f"{letter}{at}" for at, value in enumerate(_VALUES) if re.search(r"\(\)|current|local", value) for letter in "on"
+)
 TABLE_OF_DEFAULTS = table_of_defaults(
     "said", DEFAULTS, "a int GENERATED ALWAYS AS IDENTITY, b serial, c positive NOT NULL, PRIMARY KEY (b, c)"
 )

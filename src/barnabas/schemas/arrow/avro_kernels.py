@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, types
 
-from barnabas.protocol.records.kernels import BYTES, BYTES_IN, INTS, LONGS
+from barnabas.protocol.records.kernels import BYTES, BYTES_IN, INTS, LONGS, write_varint
 from barnabas.protocol.records.pointers import POINTER, copy_bytes, pointer_at, pointer_to
 
 # Columns of the table: SIZE is the number of nodes with those below, COUNT that of a record's fields. NULL_BYTE is the byte that stands for
@@ -60,18 +60,6 @@ def is_set(address, place):
     return (bytes_at(address)[place >> 3] >> np.uint8(place & 7)) & np.uint8(1) != 0
 
 
-@njit(types.int64(POINTER, types.int64, types.int64), cache=True)
-def put_long(out, at, value):
-    """Write a zigzag varint; the position behind it."""
-    rest = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> 63)
-    while rest >= np.uint64(0x80):
-        out[at] = np.uint8((rest & np.uint64(0x7F)) | np.uint64(0x80))
-        rest >>= np.uint64(7)
-        at += 1
-    out[at] = np.uint8(rest)
-    return at + 1
-
-
 @njit(types.int64(POINTER, types.int64, types.uint64, types.int64), cache=True)
 def put_bits(out, at, bits, size):
     """Write the lowest bytes of a number, the lowest first; the position behind them."""
@@ -105,7 +93,7 @@ def put_decimal(out, at, halves, place, width, is_fixed):
             return np.int64(-1)
         size = width
     else:
-        at = put_long(out, at, size)
+        at = write_varint(out, at, size)
     fill = np.uint8(255) if is_negative else np.uint8(0)
     for i in range(size):
         down = size - 1 - i
@@ -155,7 +143,7 @@ def put_number(nodes, here, op, slot, out, at):
             return np.int64(-1)
         if op == OP_MILLIS:
             value = value // 1000
-        return put_long(out, at, value)
+        return write_varint(out, at, value)
     if op == OP_FLOAT:
         return put_bits(out, at, np.uint64(np.uint32(ints_at(address)[slot])), np.int64(4))
     if op == OP_DOUBLE:
@@ -188,7 +176,7 @@ def put_node(nodes, node, slot, out, at):  # noqa: C901 - one case for each type
     if op in (OP_TEXT, OP_FIXED):
         begin, end = np.int64(ints_at(nodes[here + ENDS])[place]), np.int64(ints_at(nodes[here + ENDS])[place + 1])
         if op == OP_TEXT:
-            at = put_long(out, at, end - begin)
+            at = write_varint(out, at, end - begin)
         elif end - begin != nodes[here + WIDTH]:
             return np.int64(-1)
         copy_bytes(out, at, bytes_at(nodes[here + VALUES]), begin, end - begin)
@@ -215,7 +203,7 @@ def put_node(nodes, node, slot, out, at):  # noqa: C901 - one case for each type
                 return np.int64(-1)
             child += 1
         if begin < end:
-            at = put_long(out, at, end - begin)
+            at = write_varint(out, at, end - begin)
         for item in range(begin, end):
             if op == OP_MAP:
                 at = put_node(nodes, node + 1, item, out, at)
