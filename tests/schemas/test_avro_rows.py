@@ -220,6 +220,14 @@ def test_data_larger_than_a_kernel_may_write_is_encoded_in_parts(monkeypatch: py
     assert encode(writer_of("string"), rows).equals(encode_each(writer_of("string"), rows))
 
 
+def test_halves_that_are_no_smaller_are_encoded_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(avro_rows, "MOST_BYTES", 100)
+    rows = pa.array([["text"] * 5] * 50)
+    writer = writer_of({"type": "array", "items": "string"})
+    assert avro_rows.encoded(avro_rows.plan_of(parse(writer.schema), rows.type) or avro_rows.Node(0), rows, b"") is None
+    assert encode(writer, rows).equals(encode_each(writer, rows))
+
+
 def test_texts_that_are_no_utf8_do_not_fit() -> None:
     rows = pa.array([b"\xff"]).view(pa.string())
     with pytest.raises(UnicodeDecodeError):

@@ -6,6 +6,7 @@ For others, and for rows with a value that does not fit, `columns` encodes row b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,6 +27,7 @@ types: Any = pa.types
 Convert = Callable[[Any], Any]
 REFUSED = -1  # of the kernels, which need not be loaded for it
 MOST_BYTES = 1 << 30  # that a kernel may write at once
+LESS = 0.8  # of the bytes of an array, that its halves must have
 RAW = ("bytes", {"type": "bytes"})  # data of this schema has no length before it
 _DAY_US = 86_400_000_000
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # years 1 to 9999
@@ -81,8 +83,12 @@ def plan_of(schema: Any, kind: pa.DataType) -> Node | None:
         return None
 
 
-def encoded(plan: Node, data: pa.Array[Any], prefix: bytes) -> Encoded | None:
-    """The bytes of each value behind a prefix. None: values are not as their type says, or the kernel does not take these arrays."""
+def encoded(plan: Node, data: pa.Array[Any], prefix: bytes, most_room: float = math.inf) -> Encoded | None:
+    """The bytes of each value behind a prefix. None: values are not as their type says, or the kernel does not take these arrays.
+
+    Args:
+        most_room: None if they may take more bytes. A part of an array has the items of all its lists, so parts are not always smaller.
+    """
     try:
         data.validate(full=True)
         table = _Table()
@@ -93,7 +99,8 @@ def encoded(plan: Node, data: pa.Array[Any], prefix: bytes) -> Encoded | None:
     if room <= MOST_BYTES or len(data) == 1:
         return _run(table, data, prefix, room) if room < 1 << 31 else None
     half = len(data) // 2
-    first, second = encoded(plan, data.slice(0, half), prefix), encoded(plan, data.slice(half), prefix)
+    first = encoded(plan, data.slice(0, half), prefix, room * LESS) if room <= most_room else None
+    second = None if first is None else encoded(plan, data.slice(half), prefix, room * LESS)
     if first is None or second is None:
         return None
     later = np.concatenate([first.later, second.later + half])
