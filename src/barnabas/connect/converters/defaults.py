@@ -38,6 +38,21 @@ class FieldDefault(NamedTuple):
 Defaults = Sequence[FieldDefault]
 
 
+class Filler:
+    """Puts defaults in place of nulls in columns, most of which have the type of the one before."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Any, Defaults] = pa.null(), ()
+
+    def filled(self, column: Any) -> Any:
+        """The column with defaults in place of nulls."""
+        kind, defaults = self._known
+        if not column.type.equals(kind, check_metadata=True):
+            defaults = defaults_of(column.type)
+            self._known = column.type, defaults
+        return filled(column, defaults)
+
+
 def defaults_of(kind: Any) -> Defaults:
     """The defaults in a type. A default that does not fit to its type is none."""
     if not pa.types.is_struct(kind):

@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
-from barnabas.connect.converters import defaults, json_columns
+from barnabas.connect.converters import json_columns
+from barnabas.connect.converters.defaults import Filler
 from barnabas.connect.converters.interface import Converted
 from barnabas.connect.converters.json_parsing import FEW_ROWS, parsed
 from barnabas.connect.converters.json_schema import (
@@ -90,6 +91,7 @@ class JsonConverter:
         self.has_schemas: bool = given["schemas.enable"]
         self._is_numeric = given["decimal.format"].upper() == "NUMERIC"
         self._fills: bool = given["replace.null.with.default"]
+        self._filler = Filler()
         del is_key
 
     def decode(self, payloads: Array) -> Converted:
@@ -136,7 +138,7 @@ class JsonConverter:
     def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         del topic
         if self._fills:
-            column = defaults.filled(column, defaults.defaults_of(column.type))
+            column = self._filler.filled(column)
         texts: Any = json_columns.texts(column, numeric=self._is_numeric)
         if self.has_schemas:
             schema = {**schema_of(column.type, optional=OPTIONAL in (metadata or {})), **extras_of(metadata)}
