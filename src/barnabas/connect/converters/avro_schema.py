@@ -44,7 +44,7 @@ class _Schemas:
     """The schemas of one text, with the names of the records that are defined."""
 
     def __init__(self) -> None:
-        self._records: dict[str, Any] = {}
+        self._records: dict[str, tuple[str, Any]] = {}  # names and types, by the name in Avro
 
     def made(self, field: pa.Field[Any], path: str) -> Any:
         """The schema of a field that is not null.
@@ -80,6 +80,13 @@ class _Schemas:
     def record(self, kind: Any, name: str, version: int | None) -> Any:
         """The schema of a struct; the name alone of one that is known."""
         space, own = _legal(name)
+        whole = f"{space}.{own}" if space else own
+        if whole in self._records:
+            known_name, known = self._records[whole]
+            if known_name == name and known.equals(kind, check_metadata=True):
+                return whole
+            raise ConnectError(f"two structs have the name {whole} and other fields, which Avro does not allow")
+        self._records[whole] = name, kind
         fields = []
         for each in kind:
             if _NAME.fullmatch(each.name) is None:
@@ -90,11 +97,7 @@ class _Schemas:
             made["connect.version"] = version
         if not name.startswith(DEFAULT):
             made["connect.name"] = name
-        if self._records.setdefault(name, made) is made:
-            return made
-        if self._records[name] == made:
-            return name
-        raise ConnectError(f"two structs have the name {name} and other fields, which Avro does not allow")
+        return made
 
 
 def _legal(name: str) -> tuple[str, str]:
