@@ -88,7 +88,7 @@ def test_what_pgcli_asks_for_its_completions(executor: PGExecute) -> None:
         ("\\dt", ("public", "log", "table", "anna")),
         ("\\dt+ flights", ("public", "flights", "table", "anna", "0 bytes", "all of them")),
         ("\\d flights", ["origin", "text", " not null default 'ZRH'::text"]),
-        ("\\d+ flights", ["price", "numeric(10,2)", "", "plain", None, "in francs"]),
+        ("\\d+ flights", ["price", "numeric(10,2)", "", "main", None, "in francs"]),
         ("\\d log", ["line", "text", ""]),
         ("\\di", ("public", "flights_pkey", "index", "anna")),
         ("\\dn", ("public", "anna")),

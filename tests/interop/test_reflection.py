@@ -13,7 +13,7 @@ import pytest
 from barnabas.client.config import ClientConfig
 from barnabas.sql.engine import SqlEngine
 from barnabas.testing import Broker
-from tests.connect.plugins.servers import PostgresServer
+from tests.connect.plugins.servers import PostgresServer, binaries_of_postgres
 from tests.interop.environments import SOURCES, environment
 from tests.sql.postgres.running import running
 
@@ -26,8 +26,20 @@ def told(url: str) -> Seen:
     command = [str(environment("reflection")), str(SOURCES / "reflected.py"), url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
-    found: Seen = json.loads(done.stdout)
-    return found
+    return {**json.loads(done.stdout), "psql": shown(url)}
+
+
+def shown(url: str) -> str:
+    """The tables as psql shows them."""
+    binaries = binaries_of_postgres()
+    assert binaries is not None
+    commands = [
+        part
+        for name in ("children", "by_parent", "+ pairs", "numbered")
+        for part in ("-c", f"\\d{name if name[0] == '+' else f' {name}'}")
+    ]
+    psql = [str(binaries / "psql"), "-X", "-d", url.replace("+psycopg", ""), *commands]
+    return subprocess.run(psql, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +60,11 @@ def ours() -> Iterator[Seen]:
 def test_sqlalchemy_reflects_the_same_tables(ours: Seen, theirs: Seen, when: str) -> None:
     assert theirs[when].keys() == {"children", "numbered", "pairs", "parents"}
     assert ours[when] == theirs[when]
+
+
+def test_psql_shows_the_same_tables(ours: Seen, theirs: Seen) -> None:
+    assert '"children_parent_id_fkey" FOREIGN KEY (parent_id) REFERENCES parents(id) ON DELETE CASCADE' in theirs["psql"]
+    assert ours["psql"] == theirs["psql"]
 
 
 def test_autogenerate_of_alembic_finds_no_changes(ours: Seen, theirs: Seen) -> None:

@@ -465,6 +465,17 @@ def test_a_name_that_no_topic_can_have(ask: Asking, broker: Broker, name: str) -
         assert kafka.topics_by_name([topic]) == {}
 
 
+def test_a_topic_that_is_deleted_under_its_table_stays_away(ask: Asking, broker: Broker) -> None:
+    ask("create table bereft (a int)")
+    ask("insert into bereft values (1)")
+    with client(broker) as kafka:
+        kafka.delete_topics(["bereft"])
+        for text in ("insert into bereft values (2)", "insert into bereft select * from range(3)"):
+            assert "UNKNOWN_TOPIC_OR_PARTITION" in ask.error(text).message
+        assert kafka.topics_by_name(["bereft"]) == {}
+    assert ask.tag("drop table bereft") == "DROP TABLE"
+
+
 def test_topics_of_names_differ() -> None:
     assert [own_topic(name) for name in ("orders", "s.orders", "..")] == ["orders", "s.orders", "..-9608161c"]
     assert own_topic("Order Details") == "Order_Details-8def5394"

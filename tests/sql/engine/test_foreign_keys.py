@@ -77,6 +77,11 @@ def test_references_that_are_refused(family: Asking, text: str, state: str) -> N
     assert family.error(f"create table wrong ({text})").sqlstate == state
 
 
+def test_a_table_that_is_there_stays_as_it_is(family: Asking) -> None:
+    family("create table if not exists children (a int references nowhere)")
+    assert "children_up_fkey" in texts(family)
+
+
 def test_references_are_altered(family: Asking) -> None:
     family("alter table children drop constraint children_pid_fkey")
     family("alter table children add foreign key (pid) references parents (id) on delete restrict not valid")

@@ -109,6 +109,11 @@ def test_other_sizes(sized: Asking) -> None:
     sized("insert into sized (id, v) values (2, 'abcd  ')")
     assert error_of(sized, "alter table sized alter column v type char(9)")[0] == "0A000"
     assert sized.error("create table wrong (a varchar(0))").sqlstate == "22023"
+    sized("create table named (k varchar(3) primary key)")
+    sized("alter table named alter column k type varchar(10) using k::varchar(10)")
+    sized("insert into named values ('abcdefghij')")
+    assert sized.error("alter table named alter column k type varchar(3) using upper(k)").sqlstate == "0A000"
+    sized("drop table named")
 
 
 def test_results_and_views_have_the_types_of_columns(sized: Asking) -> None:

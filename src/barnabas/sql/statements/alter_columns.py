@@ -155,7 +155,8 @@ def with_type(made: TableDefinition, action: Any) -> TableDefinition:
     field = declared_field(column.name, action.args["dtype"])
     if column.labels is not None or enum_of(field) is not None:
         return _with_labels(made, column, field, action)
-    if action.args.get("using") or column.name in made.key or not _is_wider(column, field):
+    is_key = column.name in made.key and column.field.type != field.type
+    if not _is_cast(action.args.get("using"), column, field) or is_key or not _is_wider(column, field):
         raise not_supported(
             f'the column "{column.name}" of the type {column.kind} cannot become {type_name(field)}', position_in(action),
             "whole numbers, reals and decimals can become wider, whole numbers decimals, and texts and times can get other sizes",
@@ -186,6 +187,15 @@ def _with_labels(made: TableDefinition, column: ColumnDefinition, field: Any, ac
         raise SqlError("42804", f'default for column "{column.name}" cannot be cast automatically to type {labels.shown}')
     changed = msgspec.structs.replace(column, kind=type_name(field), labels=labels)
     return msgspec.structs.replace(made, columns=tuple(changed if each is column else each for each in made.columns))
+
+
+def _is_cast(using: Any, column: ColumnDefinition, field: Any) -> bool:
+    """Whether USING says nothing more than the type: the column itself, or its cast to the type."""
+    if isinstance(using, exp.Cast):
+        if type_name(declared_field(column.name, using.to)) != type_name(field):
+            return False
+        using = using.this
+    return not using or (isinstance(using, exp.Column) and using.name.lower() == column.name.lower())
 
 
 def _is_wider(column: ColumnDefinition, field: Any) -> bool:

@@ -110,7 +110,9 @@ def create(session: Host, statement: Statement, tree: Any) -> Ready:
     definition, options, numbered = definition_of(session, tree)
     if definition.is_registered:
         definition = found_schema(session, definition)
-    definition = with_references(session, private(session, tree, definition, options), references)
+    definition = private(session, tree, definition, options)
+    if not (tree.args.get("exists") and definition.name in session.definitions.tables):
+        definition = with_references(session, definition, references)
     check_defaults(session, definition, statement.text)
     check_generated_columns(session, definition, definition.schema, statement.text)
     if definition.checks:
