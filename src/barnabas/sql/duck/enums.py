@@ -104,9 +104,12 @@ class TypeNumber(pa.ExtensionType):
         return cls(int(serialized))
 
 
+_DECODER = msgspec.json.Decoder(EnumDefinition)  # made at import, because threads must not make it at once
+
+
 @lru_cache(maxsize=1_000)
 def _decoded(data: bytes) -> EnumDefinition:
-    return msgspec.json.decode(data, type=EnumDefinition)
+    return _DECODER.decode(data)
 
 
 def enum_of(field: pa.Field[Any]) -> EnumDefinition | None:

@@ -264,7 +264,7 @@ class _Reader:
                 )  # fmt: skip
 
     def _output_of(self, node: Any) -> Any:
-        """What ORDER BY means: an output by its name or its place, or the expression itself."""
+        """The meaning of ORDER BY: an output by its name or its place, or the expression itself."""
         select = node.find_ancestor(exp.Select)
         outputs = select.expressions if select is not None else []
         if isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() and 0 < int(node.name) <= len(outputs):

@@ -1,4 +1,4 @@
-"""What has a type of CREATE TYPE: columns, and the texts of views, constraints and generated columns."""
+"""The users of a type of CREATE TYPE: columns, and the texts of views, constraints and generated columns."""
 
 from __future__ import annotations
 

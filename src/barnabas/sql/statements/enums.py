@@ -22,6 +22,7 @@ from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.results import Done
 from barnabas.sql.statements.alter import changed
 from barnabas.sql.statements.alter_columns import check_columns_unused, without_column
+from barnabas.sql.statements.create import name_to_make
 from barnabas.sql.statements.enum_users import text_users, users
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
@@ -132,8 +133,6 @@ def create_type(session: Host, statement: Statement) -> Ready:
 
 
 def _name_to_make(session: Host, parts: Sequence[str], position: int | None) -> str:
-    from barnabas.sql.statements.create import name_to_make
-
     if "." in parts[-1] or parse_expression(f"x::{shown_name(parts[-1])}").to.this != exp.DType.USERDEFINED:
         hint = "a dot cannot be in it" if "." in parts[-1] else "it is that of a type that is always there"
         raise SqlError("42602", f'a type cannot have the name "{parts[-1]}"', position=position, hint=hint)
