@@ -69,14 +69,16 @@ def test_records_of_later_versions_are_left_alone(ask: Asking, broker: Broker, c
 
 def test_a_text_of_another_program_that_is_no_label_is_null(ask: Asking, broker: Broker) -> None:
     ask("create type grade as enum ('low', 'high')")
-    ask("create table graded (id int primary key, g grade)")
+    ask("create table graded (id int primary key, g grade, a grade[])")
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for key, value in ((1, "high"), (2, "other"), (3, "low")):
-        producer.produce("graded", key=str(key), value=json.dumps({"g": value}))
+        producer.produce("graded", key=str(key), value=json.dumps({"g": value, "a": [value]}))
     producer.flush()
     wait_until(lambda: ask.rows("select count(*) from graded") == [(3,)])
     assert ask.rows("select id, g from graded order by g nulls last, id") == [(3, "low"), (1, "high"), (2, None)]
-    assert ask.rows("select g from graded where id = 1") == [("high",)]
+    for key, found in ((1, ("high", ["high"])), (2, (None, [None]))):
+        assert ask.rows(f"select g, a from graded where id = {key}") == [found]
+        assert ask.rows(f"select g, a from graded where id = {key} and id < 9") == [found]
     ask("drop table graded")
     ask("drop type grade")
 

@@ -25,6 +25,7 @@ from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.key_read import KeyRead
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.states import LIMIT_EXCEEDED, UNDEFINED_COLUMN, UNDEFINED_TABLE, syntax_error
+from barnabas.sql.writing.fitting import shown_labels
 
 HINTED_COLUMNS = 12  # of a hint
 BATCH_ROWS = 8_192  # a batch of results; DuckDB makes so many rows before the first is seen
@@ -163,7 +164,7 @@ def run(
     """
     row = session.point(plan, values)
     if row is not None and plan.point is not None and plan.point.outputs is not None:
-        columns = [row.column(name) for name in plan.point.outputs]
+        columns = [shown_labels(row.column(name), field) for name, field in zip(plan.point.outputs, plan.schema, strict=True)]
         if [each.type for each in columns] == plan.schema.types:
             return Listing("SELECT", plan.schema, pa.Table.from_arrays(columns, schema=plan.schema))
     sql, bound = plan.bound(values)

@@ -81,6 +81,18 @@ def _labelled(column: Any, definition: EnumDefinition) -> Any:
     return column
 
 
+def shown_labels(column: Any, field: Field) -> Any:
+    """A column as queries see it: null in place of the texts of other programs that are no labels."""
+    definition = enum_of(field)
+    if definition is None:
+        return column
+    if pt.is_list(column.type):
+        known = frozenset(definition.labels)
+        made = [None if each is None else [one if one in known else None for one in each] for each in column.to_pylist()]
+        return pa.chunked_array([pa.array(made, column.type)])
+    return compute.if_else(compute.is_in(column, value_set=pa.array(definition.labels, pa.string())), column, None)
+
+
 def invalid_value(definition: EnumDefinition, value: str, position: int | None = None) -> SqlError:
     """The error of a text that is no label."""
     return SqlError(INVALID_TEXT, f'invalid input value for enum {definition.shown}: "{value}"', position=position)
