@@ -171,7 +171,7 @@ def _with_labels(made: TableDefinition, column: ColumnDefinition, field: Any, ac
     while isinstance(using, (exp.Cast, exp.Paren)):
         using = using.this
     is_other = using is not None and not (isinstance(using, exp.Column) and using.name.lower() == column.name.lower())
-    is_text = pa.types.is_string(column.field.type) and pa.types.is_string(field.type)
+    is_text = column.field.type == field.type and field.type in (pa.string(), pa.list_(pa.string()))
     if is_other or not is_text or mark_of(column.field) or mark_of(field) or column.name in made.key:
         raise not_supported(
             f'the column "{column.name}" of the type {shown_type(column.field)} cannot become {shown_type(field)}',
@@ -182,8 +182,9 @@ def _with_labels(made: TableDefinition, column: ColumnDefinition, field: Any, ac
             "42804", f'column "{column.name}" cannot be cast automatically to type {labels.shown}', position=position_in(action),
             hint=f'You might need to specify "USING {column.name}::{labels.shown}".',
         )  # fmt: skip
+    is_scalar = pa.types.is_string(field.type)
     default = parse_expression(column.default) if column.default is not None else None
-    if labels is not None and default is not None and default.name not in labels.labels:
+    if labels is not None and isinstance(default, exp.Literal) and is_scalar and default.name not in labels.labels:
         raise SqlError("42804", f'default for column "{column.name}" cannot be cast automatically to type {labels.shown}')
     changed = msgspec.structs.replace(column, kind=type_name(field), labels=labels)
     return msgspec.structs.replace(made, columns=tuple(changed if each is column else each for each in made.columns))

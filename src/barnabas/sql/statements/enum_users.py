@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp
 
 from barnabas.sql.catalog.definitions import TableDefinition
-from barnabas.sql.dialect import parse_expression, parse_tokens, tokens_of
+from barnabas.sql.dialect import parse, parse_expression, parse_tokens, statement_of, tokens_of
 from barnabas.sql.duck.enums import EnumDefinition
 from barnabas.sql.duck.types import RESOLVED, shown_type
 from barnabas.sql.interface import SqlError
@@ -73,10 +74,13 @@ def check_labels(session: Host, before: TableDefinition, after: TableDefinition,
         was = types.get(column.name)
         if labels is None or column.name not in types or (was is not None and was.oid == labels.oid):
             continue
-        name = exp.column(exp.to_identifier(column.name, quoted=True))
+        name = exp.to_identifier(column.name, quoted=True).sql("postgres")
+        text_of = f"unnest(CAST({name} AS TEXT[]))" if pa.types.is_list(column.field.type) else f"CAST({name} AS TEXT)"
+        query = parse(
+            statement_of(f"SELECT value FROM (SELECT {text_of} AS value FROM t) AS texts WHERE value IS NOT NULL LIMIT 1")
+        )
         texts = [exp.Literal.string(each) for each in labels.labels]
-        query = exp.select(exp.alias_(exp.cast(name, "text"), "value")).from_("t").where(name.copy().is_(exp.Null()).not_())
-        query = query.where(exp.not_(exp.In(this=exp.cast(name.copy(), "text"), expressions=texts))).limit(1)
+        query.where(exp.not_(exp.In(this=exp.column("value"), expressions=texts)), copy=False)
         found = collected(session, checked(session, query, text, (), named), (), text)
         if found.num_rows:
             raise invalid_value(labels, found.column(0)[0].as_py())

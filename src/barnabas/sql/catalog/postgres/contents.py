@@ -25,7 +25,7 @@ from barnabas.sql.duck.enums import ENUM_BYTES, EnumDefinition, enum_of
 OWNER, DATABASE, SPACE = 10, 5, 1663  # numbers of the user, the database and the tablespace
 PUBLIC, SYSTEM, INFORMATION = 2200, 11, 13000  # of the schemas
 HEAP, BTREE = 2, 403  # of the access methods
-CLASS = 1259  # of pg_class itself, in pg_description
+CLASS, CONSTRAINT = 1259, 2606  # of pg_class and pg_constraint themselves, in pg_description
 FIRST_OID = 16_384  # of an object of a user
 Row = dict[str, Any]
 
@@ -286,7 +286,8 @@ def _defaults(facts: Facts) -> Iterable[Row]:
                 }
 
 
-def _descriptions(facts: Facts) -> Iterable[Row]:
+def descriptions(facts: Facts) -> Iterable[Row]:
+    """The comments on tables and columns."""
     for each in facts.tables:
         if each.definition is None:
             continue
@@ -387,7 +388,6 @@ MAKERS: Mapping[str, Make] = dict(
         "pg_type": _types,
         "pg_enum": _labels,
         "pg_attrdef": _defaults,
-        "pg_description": _descriptions,
         "pg_database": _databases,
         "pg_roles": _roles,
         "pg_authid": _roles,
