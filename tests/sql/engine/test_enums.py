@@ -114,6 +114,11 @@ def test_the_statement_that_is_shown_has_the_type(ask: Asking) -> None:
     ("text", "state"),
     [
         ("create type x", "0A000"),
+        ("do", "0A000"),
+        ("do $$ begin null; end $$", "0A000"),
+        ("do $$ begin drop table t; exception when duplicate_object then null; end $$", "0A000"),
+        ("do $$ begin create type x as enum ('a'); end $$ language sql", "0A000"),
+        ("do $$ create type x as enum ('a') $$", "0A000"),
         ("create type x as (a int)", "0A000"),
         ("create type x as enum ('a'", "42601"),
         ("create type x as enum ('a',)", "42601"),

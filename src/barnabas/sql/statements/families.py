@@ -30,6 +30,7 @@ from barnabas.sql.statements.comments import comment
 from barnabas.sql.statements.copy import copy
 from barnabas.sql.statements.create import create, tree_of
 from barnabas.sql.statements.create_as import create_as
+from barnabas.sql.statements.do_block import do_block
 from barnabas.sql.statements.emit import refused_emit, with_emit_last
 from barnabas.sql.statements.enums import alter_type, create_type, drop_type
 from barnabas.sql.statements.explain import explain
@@ -194,6 +195,7 @@ _FAMILIES: dict[str, Make] = {
     "LIST": _list,
     "USE": utility.use,
     **dict.fromkeys(("DESCRIBE", "DESC"), inspect.describe),
+    "DO": do_block,
     "INSERT": insert,
     "UPDATE": modify.update,
     "DELETE": modify.delete,
@@ -230,7 +232,6 @@ _LACKING = {
     "NOTIFY": "INSERT a row",
     "CLUSTER": "topics are kept in the order of their offsets",
     "REINDEX": "there are no indexes",
-    "DO": "there is no language for procedures",
     "CALL": "there are no procedures",
     "ATTACH": "no statement reads files of the server's machine",
     "DETACH": "no statement reads files of the server's machine",
