@@ -51,6 +51,10 @@ def test_a_statement_that_was_checked_before_its_type_went(ask: Asking) -> None:
     with pytest.raises(SqlError, match='type "gone" does not exist') as caught:
         ask.session.execute(ready, ())
     assert caught.value.sqlstate == "42704"
+    ask("create type gone as enum ('a')")
+    assert ask.error("create table gone (a int)").sqlstate == "42710"
+    ask("drop type gone")
+    assert not {"gone", "of_gone"} & {row[0] for row in ask.rows("show topics")}
 
 
 def test_records_of_later_versions_are_left_alone(ask: Asking, broker: Broker, caplog: pytest.LogCaptureFixture) -> None:

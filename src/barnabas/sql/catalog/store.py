@@ -199,7 +199,7 @@ class DefinitionStore:
     def _attempt(self, client: BlockingClient, running: Running, decide: Decide) -> bool:
         owner = client.run(transactions.init_producer_id(client.config, client.cluster, TRANSACTIONAL_ID)).owner
         self.refresh(running, max_age_s=0)
-        changes = self._with_types_of_now(decide(self._tables))
+        changes = self.with_types_of_now(decide(self._tables))
         if not changes:
             return True
         if len(self._tables) + len(self._types) + len(changes) > limits.MAX_SQL_DEFINITIONS:
@@ -244,7 +244,7 @@ class DefinitionStore:
             time.sleep(0.002)
         raise SqlError(SERIALIZATION_FAILURE, "the definition was written, but could not be read back in time")
 
-    def _with_types_of_now(self, changes: Mapping[str, Definition | None]) -> Mapping[str, Definition | None]:
+    def with_types_of_now(self, changes: Mapping[str, Definition | None]) -> Mapping[str, Definition | None]:
         """The changes with types as they are now: they may have changed since the statement was checked.
 
         Raises:
