@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import zoneinfo
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from barnabas.sql.interface import Notice, SqlError
 from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_OBJECT
+from barnabas.sql.zones import UTC_ZONE, Zone, zone_of
 
 SERVER_VERSION = "16.4"  # the version of Postgres whose protocol and catalogue clients find
 DIALECTS = ("spark", "postgres")
@@ -221,6 +221,12 @@ class Settings:
         """The value of a switch."""
         return self.get(name) == "on"
 
+    @property
+    def zone(self) -> Zone:
+        """The time zone of the session."""
+        name = self.get("TimeZone")
+        return UTC_ZONE if name is None else zone_of(name)
+
     def milliseconds(self, name: str) -> float:
         """The value of a duration."""
         return _duration(self.get(name) or "0") or 0
@@ -260,7 +266,7 @@ def _checked(known: _Parameter, value: str) -> str:
                 raise SqlError("0A000", f'the encoding "{value}" is not supported', hint="use UTF8")
             return "UTF8"
         case "zone":
-            return _zone(value)
+            return _zone(known, value)
     if len(known.choices) == 1 and value.lower() not in known.choices:
         raise SqlError("0A000", f"{known.name} is always {known.choices[0]}")
     if known.choices and value.lower() not in known.choices:
@@ -268,16 +274,12 @@ def _checked(known: _Parameter, value: str) -> str:
     return value.lower() if known.choices else value
 
 
-def _zone(value: str) -> str:
-    if value.upper() in ("LOCAL", "DEFAULT", "UTC", "GMT"):
-        return "UTC"
-    if re.fullmatch(r"[+-]?\d{1,2}(:?\d{2})?", value):
-        return value
+def _zone(known: _Parameter, value: str) -> str:
     try:
-        zoneinfo.ZoneInfo(value)
-    except (ValueError, OSError, KeyError):
-        raise SqlError(INVALID_PARAMETER, f'invalid value for parameter "TimeZone": "{value}"') from None
-    return value
+        return zone_of(value).name
+    except (ValueError, OSError, OverflowError):
+        hint = "a zone is a name such as Europe/Zurich, or a number of hours east of UTC"
+        raise _invalid(known, value, hint) from None
 
 
 def _bool(known: _Parameter, value: str) -> str:

@@ -282,7 +282,7 @@ class StatementHost:
 
     def borrow(self) -> Lease:
         """An instance of DuckDB for a query."""
-        lease = self._shared.instances.borrow(lambda: self.running.is_cancelled)
+        lease = self._shared.instances.borrow(lambda: self.running.is_cancelled, self.settings.zone.duckdb)
         lease.calls.numbers = self.numbers
         lease.functions.is_cancelled, lease.functions.note = lambda: self.running.is_cancelled, self.running.note
         self.running.hold(lease)
