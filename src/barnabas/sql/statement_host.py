@@ -9,7 +9,8 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import uuid
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -53,6 +54,7 @@ from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Producers, Records
 from barnabas.sql.writing.records import keys_of, records_of
+from barnabas.sql.zones import UTC_ZONE, Zone
 from barnabas.tables.row_names import ROW
 
 logger = logging.getLogger(__name__)
@@ -83,6 +85,7 @@ class StatementHost:
         self.buffer = Buffer()
         self._locks = shared.locks.holder()
         self._is_changing = False  # within `change`
+        self._stays_in_utc = False  # within `in_utc`
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
         self.views = Views(self._lasting_view)
         self.routines = Routines(self._functions_named, self._fields_of, self.views.expanded, self._parsed)
@@ -101,10 +104,27 @@ class StatementHost:
         return self.settings.get("sql_dialect") == "spark"
 
     @property
-    def version(self) -> tuple[int, int, int, int, bool]:
+    def zone(self) -> Zone:
+        """The time zone in which statements compute."""
+        return UTC_ZONE if self._stays_in_utc else self.settings.zone
+
+    @contextmanager
+    def in_utc(self) -> Iterator[None]:
+        """What is planned and run within computes in UTC, whatever the session's time zone is."""
+        before, self._stays_in_utc = self._stays_in_utc, True
+        try:
+            yield
+        finally:
+            self._stays_in_utc = before
+
+    @property
+    def version(self) -> tuple[object, ...]:
         """Of all that plans depend on: a prepared statement is checked again when it has changed."""
         shared = self._shared
-        return shared.definitions.version, shared.functions.version, self.buffer.generation, self.views.version, self.is_spark
+        return (
+            shared.definitions.version, shared.functions.version, self.buffer.generation, self.views.version, self.is_spark,
+            self.settings.zone.is_utc,
+        )  # fmt: skip
 
     @property
     def definitions(self) -> DefinitionStore:
@@ -282,7 +302,7 @@ class StatementHost:
 
     def borrow(self) -> Lease:
         """An instance of DuckDB for a query."""
-        lease = self._shared.instances.borrow(lambda: self.running.is_cancelled, self.settings.zone.duckdb)
+        lease = self._shared.instances.borrow(lambda: self.running.is_cancelled, self.zone.duckdb)
         lease.calls.numbers = self.numbers
         lease.functions.is_cancelled, lease.functions.note = lambda: self.running.is_cancelled, self.running.note
         self.running.hold(lease)

@@ -19,6 +19,8 @@ from barnabas.sql.planning.literals import whole_number
 
 _MOST_INT = 1 << 31
 _MOST_DIMENSIONS = 6  # of an array of Postgres
+ZONED = pa.timestamp("us", "UTC")
+_ZONED_CALLS = ("now", "make_timestamptz", "__to_timestamp")
 FieldOf = Callable[[exp.Column], "pa.Field[Any] | None"]
 
 
@@ -29,14 +31,14 @@ def read_values(tree: Any, field_of: FieldOf, *, is_spark: bool) -> None:
         field_of: the column that a name means, None if it is not of a table.
         is_spark: whether an array can be read from its end by negative places, and lists of lists are not made flat.
     """
-    kinds = _Kinds(field_of)
+    kinds = Kinds(field_of)
     for node in reversed(list(tree.walk())):
         made = _made(node, kinds, is_spark=is_spark)
         if made is not None:
             node.replace(made)
 
 
-class _Kinds:
+class Kinds:
     """The types of expressions, as far as they can be told."""
 
     def __init__(self, field_of: FieldOf) -> None:
@@ -65,6 +67,12 @@ class _Kinds:
                 return pa.list_(pa.null() if inner is None else inner)
             case exp.Interval():
                 return pa.month_day_nano_interval()
+            case exp.CurrentTimestamp():
+                return ZONED
+            case exp.Anonymous() if str(node.this).lower() in _ZONED_CALLS:
+                return ZONED
+            case exp.Max() | exp.Min():
+                return self.of(node.this)
             case exp.Sub() if all(_is_moment(self.of(each)) for each in (node.this, node.expression)):
                 return pa.month_day_nano_interval()
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
@@ -98,13 +106,15 @@ class _Kinds:
         return None if kind is None else depth
 
 
-def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
+def _made(node: Any, kinds: Kinds, *, is_spark: bool) -> Any:
     found = _of_arrays(node, kinds)
     if found is None and not is_spark:
         found = _of_postgres(node, kinds)
     if found is not None:
         return found
     match node:
+        case exp.TimestampTrunc() if node.args.get("zone") is not None:
+            return _truncated(node)
         case exp.Sub() if _is_time(node.this, kinds) and _is_time(node.expression, kinds):
             return _call("to_microseconds", exp.Sub(this=_micros(node.this), expression=_micros(node.expression)))
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
@@ -132,7 +142,7 @@ _PARTS = (
 )  # fmt: skip
 
 
-def _is_part_of_text(node: Any, kinds: _Kinds) -> bool:
+def _is_part_of_text(node: Any, kinds: Kinds) -> bool:
     """Whether a function such as `year` has a text, which Spark reads as a time."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower() == "weekday" and len(node.expressions) == 1 and kinds.of(node.expressions[0]) == pa.string()
@@ -148,7 +158,7 @@ def _with_time(node: Any) -> Any:
     return made
 
 
-def _of_arrays(node: Any, kinds: _Kinds) -> Any:
+def _of_arrays(node: Any, kinds: Kinds) -> Any:
     """Functions and operators of arrays."""
     match node:
         case exp.Reverse() if (kinds.depth(node.this) or 0) > 0:
@@ -166,7 +176,7 @@ def _of_arrays(node: Any, kinds: _Kinds) -> Any:
     return None
 
 
-def _of_postgres(node: Any, kinds: _Kinds) -> Any:
+def _of_postgres(node: Any, kinds: Kinds) -> Any:
     """Functions that mean something else in Spark: rounding, sums, and arrays of arrays."""
     match node:
         case exp.Round() if node.args.get("decimals") is None and _is_real(node.this, kinds):
@@ -184,7 +194,7 @@ def _of_postgres(node: Any, kinds: _Kinds) -> Any:
     return None
 
 
-def _text_beside_number(node: Any, kinds: _Kinds) -> Any:
+def _text_beside_number(node: Any, kinds: Kinds) -> Any:
     """Arithmetic of a number and a text literal, which is read as a number of the same type; None for anything else."""
     for name, side, other in (("this", node.this, node.expression), ("expression", node.expression, node.this)):
         kind = kinds.of(other)
@@ -197,12 +207,12 @@ def _is_numeric(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
 
 
-def _is_real(node: Any, kinds: _Kinds) -> bool:
+def _is_real(node: Any, kinds: Kinds) -> bool:
     kind = kinds.of(node)
     return kind is not None and bool(pa.types.is_floating(kind))
 
 
-def _is_sum_of_bigints(node: Any, kinds: _Kinds) -> bool:
+def _is_sum_of_bigints(node: Any, kinds: Kinds) -> bool:
     """Whether an aggregate with all that belongs to it is a sum of `bigint`: a `numeric`, as in Postgres. DuckDB's sum has 128 bits."""
     inner = node
     while isinstance(inner, (exp.Filter, exp.Window)):
@@ -215,7 +225,7 @@ def _is_sum_of_bigints(node: Any, kinds: _Kinds) -> bool:
     return kinds.of(value) == pa.int64()
 
 
-def _length(array: Any, number: int, kinds: _Kinds) -> Any:
+def _length(array: Any, number: int, kinds: Kinds) -> Any:
     """`array_length(a, n)`: null where an array has no elements, or not so many dimensions."""
     depth = kinds.depth(array)
     if not 0 < number <= (_MOST_DIMENSIONS if depth is None else depth):
@@ -225,7 +235,7 @@ def _length(array: Any, number: int, kinds: _Kinds) -> Any:
     return exp.Nullif(this=_call("len", array), expression=exp.convert(0))
 
 
-def _flat(array: Any, kinds: _Kinds) -> Any:
+def _flat(array: Any, kinds: Kinds) -> Any:
     """The elements of lists of lists; None for a plain list."""
     depth = kinds.depth(array)
     made = array
@@ -240,7 +250,7 @@ def _with_argument(node: Any, name: str, value: Any) -> Any:
     return made
 
 
-def _joined(left: Any, right: Any, kinds: _Kinds) -> Any:
+def _joined(left: Any, right: Any, kinds: Kinds) -> Any:
     """Two arrays, or an array and an element, which may be an array too; None for other sides."""
     depths = kinds.depth(left), kinds.depth(right)
     if depths[0] == depths[1] and depths[0]:
@@ -259,12 +269,12 @@ def _is_number(node: Any) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string
 
 
-def _is_time(node: Any, kinds: _Kinds) -> bool:
+def _is_time(node: Any, kinds: Kinds) -> bool:
     kind = kinds.of(node)
     return kind is not None and pa.types.is_time(kind)
 
 
-def _is_interval(node: Any, kinds: _Kinds) -> bool:
+def _is_interval(node: Any, kinds: Kinds) -> bool:
     kind = kinds.of(node)
     return kind is not None and pa.types.is_interval(kind)
 
@@ -292,9 +302,22 @@ def _micros(node: Any) -> Any:
     return _call("epoch_us", node)
 
 
-def _cast(node: Any, kinds: _Kinds) -> Any:
+def _truncated(node: Any) -> Any:
+    """`date_trunc(unit, t, zone)`: by the clock of the zone. An hour keeps its offset, since it may come twice."""
+    zone, unit = node.args["zone"], exp.Literal.string(node.args["unit"].name.lower())
+    local = _call("timezone", zone, exp.cast(node.this.copy(), "timestamptz"))
+    begin = _call("date_trunc", unit, local)
+    if unit.name not in ("hour", "minute", "second", "milliseconds", "microseconds"):
+        return _call("timezone", zone, begin)
+    rest = exp.Paren(this=exp.Sub(this=local, expression=begin))
+    return exp.Paren(this=exp.Sub(this=exp.cast(node.this.copy(), "timestamptz"), expression=rest))
+
+
+def _cast(node: Any, kinds: Kinds) -> Any:
     word = str(getattr(node.to.this, "value", ""))
     inner = kinds.of(node.this)
+    if word == "TIME" and inner == ZONED:
+        return exp.cast(exp.cast(node.this.copy(), "timestamp"), "time")
     if isinstance(node.to.this, exp.Interval):
         word = "INTERVAL"
     if word == "INTERVAL" and _is_time(node.this, kinds):
