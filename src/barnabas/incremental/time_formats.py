@@ -67,7 +67,8 @@ def moment_of(text: str, zone: str = "") -> Moment:
 
 def _zoned(local: Moment, offset: str, zone: str) -> Moment:
     """A time with the name of its offset."""
-    east = timedelta(seconds=sum(int(offset[0] + part) * size for part, size in zip(offset[1:].split(":"), (3600, 60, 1), strict=False)))
+    parts = zip(offset[1:].split(":"), (3600, 60, 1), strict=False)
+    east = timedelta(seconds=sum(int(offset[0] + part) * size for part, size in parts))
     if zone.startswith(_FIXED) and len(zone) > len(_FIXED):
         return local._replace(offset=offset, zone=offset)
     year = min(max(local.year, 2), 9998)  # of Python's; the names of offsets do not change far away

@@ -140,6 +140,8 @@ class Settings:
         self._values: dict[str, str] = {}
         self._local: dict[str, str | None] = {}
         self._is_open = False
+        self._before: dict[str, str] = {}  # the values at the begin of the transaction
+        self._marks: list[tuple[str, dict[str, str], dict[str, str | None]]] = []  # savepoints
         self.generation = 0  # another one after every change
         for name, value in values.items():
             known = _PARAMETERS.get(name.lower())
@@ -179,6 +181,8 @@ class Settings:
             if not self._is_open:
                 return
             self._local.setdefault(key, self._values.get(key))
+        else:
+            self._local.pop(key, None)
         self.generation += 1
         if key in _ISOLATIONS and checked in STRONGER:
             self._notify(_weaker(checked))
@@ -203,19 +207,42 @@ class Settings:
         return self.get("transaction_read_only") == "on"
 
     def begin_transaction(self) -> None:
-        """From now on SET LOCAL has an effect."""
-        self._is_open = True
+        """From now on SET LOCAL has an effect, and SET can be undone."""
+        self._is_open, self._before = True, dict(self._values)
 
-    def end_transaction(self) -> None:
-        """Undo SET LOCAL."""
-        self._is_open = False
-        self.generation += bool(self._local)
-        for key, value in self._local.items():
+    def end_transaction(self, *, is_committed: bool) -> None:
+        """Undo SET LOCAL; and SET, too, if the transaction was rolled back."""
+        if not self._is_open:
+            return
+        kept = dict(self._values) if is_committed else self._before
+        for key, value in self._local.items() if is_committed else ():
             if value is None:
-                self._values.pop(key, None)
+                kept.pop(key, None)
             else:
-                self._values[key] = value
+                kept[key] = value
+        self.generation += kept != self._values
+        self._values, self._is_open = kept, False
         self._local.clear()
+        self._marks.clear()
+
+    def save(self, name: str) -> None:
+        """Set a savepoint."""
+        self._marks.append((name, dict(self._values), dict(self._local)))
+
+    def back_to(self, name: str) -> None:
+        """Undo what came after a savepoint, which stays."""
+        place = self._place(name)
+        _, values, local = self._marks[place]
+        del self._marks[place + 1 :]
+        self.generation += values != self._values
+        self._values, self._local = dict(values), dict(local)
+
+    def release(self, name: str) -> None:
+        """Forget a savepoint and those after it."""
+        del self._marks[self._place(name) :]
+
+    def _place(self, name: str) -> int:
+        return max(place for place, mark in enumerate(self._marks) if mark[0] == name)
 
     def is_on(self, name: str) -> bool:
         """The value of a switch."""

@@ -455,18 +455,23 @@ class StatementHost:
     def commit(self) -> bool:
         """Write the transaction's rows; False if it had failed, and nothing was written. Raises SqlError, KafkaError, ClientError."""
         failed = self._state == "E"
+        is_written = False
         try:
             if not failed and self.buffer:
                 self.send(self.buffer.records())
+            is_written = not failed
         finally:
-            self.rollback()
+            self._end(is_committed=is_written)
         return not failed
 
     def rollback(self) -> None:
-        """Forget the transaction's rows."""
+        """Forget the transaction's rows, and the settings that it changed."""
+        self._end(is_committed=False)
+
+    def _end(self, *, is_committed: bool) -> None:
         self.buffer.clear()
         self._locks.release(changed=True)
-        self.settings.end_transaction()
+        self.settings.end_transaction(is_committed=is_committed)
         self._state = "I"
 
     def recover(self) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import zoneinfo
 from collections.abc import Mapping
-from datetime import UTC, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -43,6 +43,12 @@ class Zone(NamedTuple):
     def is_utc(self) -> bool:
         """Whether the clock of UTC is that of the zone, at all times."""
         return self.info is UTC
+
+    def moment(self, local: datetime) -> datetime:
+        """The moment of a time of the zone's clock, in UTC. As in Postgres, a time that comes twice is the second one, and a time that
+        the clock leaves out counts from before."""
+        offsets = [local.replace(tzinfo=self.info, fold=fold).utcoffset() or timedelta() for fold in (0, 1)]
+        return (local - min(offsets)).replace(tzinfo=UTC)
 
 
 UTC_ZONE = Zone("UTC", "UTC", UTC)

@@ -46,7 +46,7 @@ class Kinds:
 
     def of(self, node: Any) -> pa.DataType | None:
         match node:
-            case exp.Paren() | exp.Neg() | exp.Order() | exp.Filter():
+            case exp.Paren() | exp.Neg() | exp.Order() | exp.Filter() | exp.Max() | exp.Min():
                 return self.of(node.this)
             case exp.Subquery():
                 outputs = node.selects
@@ -67,19 +67,13 @@ class Kinds:
                 return pa.list_(pa.null() if inner is None else inner)
             case exp.Interval():
                 return pa.month_day_nano_interval()
-            case exp.CurrentTimestamp():
-                return ZONED
-            case exp.Anonymous() if str(node.this).lower() in _ZONED_CALLS:
-                return ZONED
-            case exp.Max() | exp.Min():
-                return self.of(node.this)
             case exp.Sub() if all(_is_moment(self.of(each)) for each in (node.this, node.expression)):
                 return pa.month_day_nano_interval()
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
                 return self._wider(self.of(node.this), self.of(node.expression))
             case exp.Literal():
                 return self._of_literal(node)
-        return None
+        return _of_call(node)
 
     @staticmethod
     def _of_literal(node: Any) -> pa.DataType:
@@ -106,6 +100,11 @@ class Kinds:
         return None if kind is None else depth
 
 
+def _of_call(node: Any) -> pa.DataType | None:
+    is_call = isinstance(node, exp.Anonymous) and str(node.this).lower() in _ZONED_CALLS
+    return ZONED if is_call or isinstance(node, exp.CurrentTimestamp) else None
+
+
 def _made(node: Any, kinds: Kinds, *, is_spark: bool) -> Any:
     found = _of_arrays(node, kinds)
     if found is None and not is_spark:
@@ -123,10 +122,8 @@ def _made(node: Any, kinds: Kinds, *, is_spark: bool) -> Any:
             return _cast(node, kinds)
         case exp.Sum() | exp.Avg() if _is_interval(node.this, kinds):
             return _of_intervals(node)
-        case exp.Substring() if kinds.of(node.this) == pa.binary():
-            return _call("__bytes_part", *(each for each in (node.this, node.args.get("start"), node.args.get("length")) if each))
-        case exp.Length() if kinds.of(node.this) == pa.binary():
-            return _call("octet_length", node.this)
+        case exp.Substring() | exp.Length() if kinds.of(node.this) == pa.binary():
+            return _of_bytes(node)
         case exp.Hex() if kinds.of(node.this) in (pa.int32(), pa.int16()) and node.meta.get(WRITTEN) == "to_hex":
             return _call("__hex32", node.this)
         case exp.Dot() if isinstance(node.expression, exp.Identifier):
@@ -134,6 +131,12 @@ def _made(node: Any, kinds: Kinds, *, is_spark: bool) -> Any:
         case exp.Func() if _is_part_of_text(node, kinds):
             return _with_time(node)
     return None
+
+
+def _of_bytes(node: Any) -> Any:
+    if isinstance(node, exp.Length):
+        return _call("octet_length", node.this)
+    return _call("__bytes_part", *(each for each in (node.this, node.args.get("start"), node.args.get("length")) if each))
 
 
 _PARTS = (

@@ -74,12 +74,12 @@ def _arithmetic(node: Any, kinds: Kinds) -> Any:
     found = [kinds.of(each) for each in sides]
     if not all(map(_is_temporal, found)) or not any(map(_may_be_zoned, found)):
         return None
-    if any(map(_is_short, sides)):
+    if any(map(is_short, sides)):
         return None
     return chosen_by_types("__minus" if isinstance(node, exp.Sub) else "__plus", *sides)
 
 
-def _is_short(node: Any) -> bool:
+def is_short(node: Any) -> bool:
     """Whether an expression is an interval of hours or less, which is the same everywhere."""
     node = node.unnest()
     if isinstance(node, exp.Interval):

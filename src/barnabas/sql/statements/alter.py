@@ -51,6 +51,7 @@ from barnabas.sql.states import (
     not_supported,
     syntax_error,
 )
+from barnabas.sql.zones import Zone
 
 Change = Callable[[TableDefinition], TableDefinition]
 
@@ -154,7 +155,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     actions = _actions(tree)
     if len(actions) == 1 and isinstance(actions[0], exp.AlterRename):
         return done(statement.text, "ALTER TABLE", lambda: rename(session, definition.name, folded(actions[0].this.this)))
-    changes = [_change(action, is_valid=not tree.args.get("not_valid")) for action in actions]
+    changes = [_change(action, session.zone, is_valid=not tree.args.get("not_valid")) for action in actions]
 
     def apply(made: TableDefinition) -> TableDefinition:
         for change in changes:
@@ -223,10 +224,10 @@ def _actions(tree: Any) -> list[Any]:
     return found
 
 
-def _change(action: Any, *, is_valid: bool) -> Change:
+def _change(action: Any, zone: Zone, *, is_valid: bool) -> Change:
     match action:
         case exp.ColumnDef():
-            return lambda made: _with_column(made, action.copy())
+            return lambda made: _with_column(made, action.copy(), zone)
         case exp.AddConstraint():
             return lambda made: with_added(made, action, is_valid=is_valid)
         case exp.RenameColumn():
@@ -236,7 +237,7 @@ def _change(action: Any, *, is_valid: bool) -> Change:
         case exp.AlterColumn() if action.args.get("dtype") is not None:
             return lambda made: with_type(made, action)
         case exp.AlterColumn() if action.args.get("default") is not None or action.args.get("drop"):
-            return lambda made: _with_default(made, action)
+            return lambda made: _with_default(made, action, zone)
     if isinstance(action, exp.Drop) and action.args["kind"] == "COLUMN":
         return lambda made: without_column(made, action)
     if isinstance(action, exp.Drop) and action.args["kind"] == "CONSTRAINT":
@@ -246,9 +247,9 @@ def _change(action: Any, *, is_valid: bool) -> Change:
     raise not_supported(f"this form of ALTER TABLE … {words_of(action)} is not supported", hint=hint)
 
 
-def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
+def _with_column(made: TableDefinition, item: Any, zone: Zone) -> TableDefinition:
     constraints = take_constraints(exp.Schema(expressions=[item]))
-    column, is_primary, numbering = column_of(item)
+    column, is_primary, numbering = column_of(item, zone)
     if made.column(column.name) is not None:
         if item.args.get("exists"):
             return made
@@ -281,12 +282,13 @@ def _refuse_numbers(column: ColumnDefinition, item: Any, is_numbered: bool) -> N
         )
 
 
-def _with_default(made: TableDefinition, item: Any) -> TableDefinition:
+def _with_default(made: TableDefinition, item: Any, zone: Zone) -> TableDefinition:
     name = folded(item.this)
-    if made.column(name) is None:
+    column = made.column(name)
+    if column is None:
         raise SqlError(UNDEFINED_COLUMN, f'column "{name}" of relation "{made.name}" does not exist', position=position_in(item))
     value = item.args.get("default")
-    text = None if value is None else default_text(value)
+    text = None if value is None else default_text(value, column.kind, zone)
     for each in made.columns:
         if each.name.lower() == name.lower():
             if each.identity:

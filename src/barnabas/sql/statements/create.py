@@ -169,7 +169,7 @@ def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, M
         return TableDefinition(name, options.topic or name, (), format=options.format, mode=options.mode), options, {}
     mark = take_watermark(schema)
     constraints = take_constraints(schema)
-    columns, primary, numbered = columns_of(schema)
+    columns, primary, numbered = columns_of(schema, session.zone)
     key = tuple(key_column(columns, each) for each in options.key) or primary
     if primary and key != primary:
         raise SqlError(INVALID_TABLE, f"the option key names {quoted(key)}, and the primary key has {quoted(primary)}")

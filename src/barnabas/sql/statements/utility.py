@@ -122,7 +122,9 @@ def _zone(statement: Statement, at: int) -> str | None:
         return zone_of_interval(text, "".join(units[:1])).name
     except ValueError:
         raise SqlError(
-            INVALID_PARAMETER, f'invalid value for parameter "TimeZone": "INTERVAL \'{text}\'"', position=statement.position(at + 1)
+            INVALID_PARAMETER,
+            f'invalid value for parameter "TimeZone": "INTERVAL \'{text}\'"',
+            position=statement.position(at + 1),
         ) from None
 
 
