@@ -16,26 +16,30 @@ import pyarrow as pa
 import pyarrow.types as pt
 from sqlglot import exp
 
+from barnabas.sql.continuous.functions import name_of
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.planning.zoned_times import is_short
 from barnabas.sql.states import not_supported
 
 _AWARE = (exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
-_CALLS = frozenset(("", "now", "make_timestamptz", "get_current_timestamp", "to_timestamp", "epoch_ms"))
+_CALLS = frozenset(  # that give moments
+    ("now", "current_timestamp", "get_current_timestamp", "make_timestamptz", "to_timestamp", "timestamp_seconds", "timestamp_millis",
+     "timestamp_micros")
+)  # fmt: skip
 _CLOCKS = frozenset(("today", "current_localtimestamp", "current_localtime", "get_current_time"))
 _KEEPING = frozenset((  # calls whose arguments may be moments
     "__bucket", "__window", "__hops", "__session", "time_bucket", "date_bin", "struct_extract", "struct_pack", "row", "timezone", "epoch",
-    "epoch_ms", "epoch_us", "epoch_ns", "min_by", "max_by", "arg_min", "arg_max", "first", "last", "any_value", "list", "list_min", "list_max",
-    "isfinite", "list_transform", "unnest",
+    "epoch_ms", "epoch_us", "epoch_ns", "min_by", "max_by", "arg_min", "arg_max", "first", "last", "any_value", "list", "list_min",
+    "list_max", "isfinite", "list_transform", "unnest",
 ))  # fmt: skip
 _KEPT = (
-    exp.AtTimeZone, exp.Min, exp.Max, exp.Count, exp.ArgMax, exp.ArgMin, exp.First, exp.Last, exp.AnyValue, exp.ArrayAgg, exp.Coalesce, exp.Nullif,
-    exp.Greatest, exp.Least, exp.Case, exp.If, exp.Window, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.RowNumber, exp.Rank,
+    exp.AtTimeZone, exp.Min, exp.Max, exp.Count, exp.ArgMax, exp.ArgMin, exp.First, exp.Last, exp.AnyValue, exp.ArrayAgg, exp.Coalesce,
+    exp.Nullif, exp.Dot, exp.Bracket, exp.Greatest, exp.Least, exp.Case, exp.If, exp.Window, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.RowNumber, exp.Rank,
     exp.DenseRank, exp.Unnest, exp.DateBin, exp.ApproxDistinct, exp.And, exp.Or, exp.Xor, exp.Struct, exp.Array, exp.Exists, exp.Is,
 )  # fmt: skip
 _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
-_LOOKED_AT = (exp.Func, exp.Binary, exp.Cast, exp.Between, exp.In, exp.SetOperation, exp.Anonymous)
+_LOOKED_AT = (exp.Func, exp.Binary, exp.Cast, exp.Between, exp.In, exp.SetOperation, exp.Anonymous, exp.Values)
 _ALIKE = (exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least)
 _MOMENT = re.compile(
     r".*\d:\d\d(?::\d\d(?:\.\d+)?)? *(?:Z|[+-]\d\d(?::?\d\d)?)\s*\Z|\s*(?:epoch|-?infinity)\s*\Z", re.IGNORECASE | re.DOTALL
@@ -68,6 +72,7 @@ class _Moments:
         self._tree = query.tree
         fields = [each for made in query.inputs for each in made.schema]
         self._names = {each.name.lower() for each in fields if _has_zone(each.type)}
+        self._calls = _CALLS | {each.call for each in query.functions if "TIME ZONE" in each.kind or "TIMESTAMPTZ" in each.kind}
         self._others = {each.name.lower() for each in fields if _is_local(each.type)}
         self._learn()
 
@@ -94,7 +99,7 @@ class _Moments:
                 return not self.is_moment(node.this)
             case exp.Anonymous(this="timezone" | "TIMEZONE", expressions=[_, time]):
                 return not self.is_moment(time)
-            case exp.CurrentTimestamp() | exp.Anonymous() if node.name.lower() in _CALLS:
+            case exp.Func() | exp.Anonymous() if name_of(node) in self._calls:
                 return True
             case exp.Sub() if self.is_moment(node.this) and self.is_moment(node.expression):
                 return False
@@ -112,7 +117,7 @@ class _Moments:
         """The parts of the query that may depend on a zone."""
         both = self._names & self._others
         for node in self._tree.walk():
-            is_doubtful = isinstance(node, exp.Column) and node.name.lower() in both
+            is_doubtful = _names_of(node) & both or (both and _is_natural(node))
             if is_doubtful or (isinstance(node, _LOOKED_AT) and not self._is_same_everywhere(node)):
                 yield node
 
@@ -124,6 +129,9 @@ class _Moments:
                 return self._are_alike(list(node.iter_expressions()))
             case exp.Add() | exp.Sub():
                 return self._is_same_sum(node)
+            case exp.Values():
+                rows = [each.expressions for each in node.expressions if isinstance(each, exp.Tuple)]
+                return all(self._are_alike(list(column)) for column in zip(*rows, strict=False))
             case exp.SetOperation():
                 return self._is_same_union(node)
             case exp.CurrentDate() | exp.CurrentTime() | exp.Localtime() | exp.Localtimestamp():
@@ -172,6 +180,17 @@ class _Moments:
         left, right = ([self.is_moment(each.unalias()) for each in side.selects] for side in (node.left, node.right))
         has_star = any(each.is_star for side in (node.left, node.right) for each in side.selects)
         return left == right if not has_star else not (self._names and self._others)
+
+
+def _names_of(node: Any) -> set[str]:
+    """The name of a column, or those that a join compares."""
+    if isinstance(node, exp.Join):
+        return {each.name.lower() for each in node.args.get("using") or ()}
+    return {node.name.lower()} if isinstance(node, exp.Column) else set()
+
+
+def _is_natural(node: Any) -> bool:
+    return isinstance(node, exp.Join) and str(node.args.get("method") or "").upper() == "NATURAL"
 
 
 def _results(case: Any) -> list[Any]:
