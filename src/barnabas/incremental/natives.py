@@ -68,7 +68,7 @@ def _shown(kinds: Any, values: Any, patterns: Any, zones: Any) -> Any:
     return _each(shown, pa.string(), kinds, values, patterns, zones)
 
 
-def shown(kind: str, value: str, pattern: str, zone: str) -> str:
+def shown(kind: str, value: str, pattern: str, zone: str = "") -> str:
     """`to_char`.
 
     Args:

@@ -67,7 +67,7 @@ def zone_of(name: str) -> Zone:
         return Zone(known, "UTC", UTC) if known in _OF_UTC else Zone(known, known, zoneinfo.ZoneInfo(known))
     found = _POSIX.match(name)
     if found is None:
-        raise ValueError(name)
+        raise ValueError(f"no time zone: {name!r}")
     west_s = _seconds(found[3], found[4], found[5], found[6])
     marked = f"<{found[1].upper()}>" if found[1] else (found[2] or "").upper()
     return _fixed(marked + name[found.start(3) :], -west_s)
@@ -86,20 +86,20 @@ def zone_of_interval(text: str, unit: str) -> Zone:
     """
     found = _INTERVAL.match(text)
     if found is None or (text.strip().lstrip("+-").isdigit() and unit != "HOUR"):
-        raise ValueError(text)
+        raise ValueError(f"no time zone: {text!r}")
     return zone_east(_seconds(*found.groups()))
 
 
 def _seconds(sign: str, *parts: str | None) -> int:
     hours, minutes, seconds = (int(each or 0) for each in parts)
     if minutes > 59 or seconds > 59:
-        raise ValueError(parts)
+        raise ValueError(f"no time zone: {parts!r}")
     return (-1 if sign == "-" else 1) * (hours * 3600 + minutes * 60 + seconds)
 
 
 def _fixed(name: str, east_s: int) -> Zone:
     if abs(east_s) >= DAY_S:
-        raise ValueError(name)
+        raise ValueError(f"no time zone: {name!r}")
     if not east_s:
         return Zone(name, "UTC", UTC)
     return Zone(name, f"GMT{_long_offset(east_s)}", timezone(timedelta(seconds=east_s)))

@@ -36,7 +36,8 @@ _KEEPING = frozenset((  # calls whose arguments may be moments
 _KEPT = (
     exp.AtTimeZone, exp.Min, exp.Max, exp.Count, exp.ArgMax, exp.ArgMin, exp.First, exp.Last, exp.AnyValue, exp.ArrayAgg, exp.Coalesce,
     exp.Nullif, exp.Dot, exp.Bracket, exp.Greatest, exp.Least, exp.Case, exp.If, exp.Window, exp.Lag, exp.Lead, exp.FirstValue,
-    exp.LastValue, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Unnest, exp.DateBin, exp.ApproxDistinct, exp.And, exp.Or, exp.Xor, exp.Struct, exp.Array, exp.Exists, exp.Is,
+    exp.LastValue, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Unnest, exp.DateBin, exp.ApproxDistinct, exp.And, exp.Or, exp.Xor,
+    exp.Struct, exp.Array, exp.Exists, exp.Is,
 )  # fmt: skip
 _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)
 _LOOKED_AT = (exp.Func, exp.Binary, exp.Cast, exp.Between, exp.In, exp.SetOperation, exp.Anonymous, exp.Values)
