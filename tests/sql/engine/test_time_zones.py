@@ -54,7 +54,7 @@ def test_results_are_moments_in_utc(zurich: Asking) -> None:
     batch = next(iter(result.batches()))
     assert batch.schema.types[0] == pa.timestamp("us", "UTC")
     assert batch.schema.types[1].value_type == pa.timestamp("us", "UTC")
-    assert batch.to_pylist() == [{"t": JULY, "a": [JULY], "s": {"t": JULY}, "m": [("k", JULY)]}]
+    assert batch.to_pylist() == [{"t": JULY, "a": [JULY], "s": {"t": JULY}, "m": {"k": JULY}}]
     result.close()
 
 
@@ -130,12 +130,13 @@ def test_windows_of_time_begin_at_the_epoch_in_every_zone(engine: SqlEngine, zur
     for query in (
         "select window_start, window_end, count(*) as n from tumble(ticks, t, interval '1 day') group by all",
         "select window_start, window_end, count(*) as n from hop(ticks, t, interval '12 hours', interval '1 day') group by all",
+        "select window_start, window_end, count(*) as n from session(ticks, t, interval '1 day') group by all",
         "select window(t, '1 day') as w, count(*) as n from ticks group by all",
         "select window_start, window_end, count(*) as n from tumble(ticks, t, interval '2 days', interval '1 day') group by all",
     ):
         rows = sorted(map(repr, utc.rows(query)))
         assert sorted(map(repr, zurich.rows(query))) == rows
-        assert len(rows) > 1
+        assert rows
     utc("drop table ticks")
     utc.session.close()
 

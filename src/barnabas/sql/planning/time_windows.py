@@ -14,7 +14,7 @@ from sqlglot import exp
 from barnabas.sql.dialect import STREAM
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
-from barnabas.sql.planning.session_windows import END, START, meant_groups, read_session_groups, sessions, taken_keys
+from barnabas.sql.planning.session_windows import END, START, elapsed, meant_groups, read_session_groups, sessions, taken_keys
 
 _TABLES = {
     "tumble": ("data", "timecol", "size", "offset"),
@@ -23,7 +23,6 @@ _TABLES = {
 }
 _OPTIONAL = "offset"
 _NAME = "window"
-ELAPSED = "elapsed"  # in the meta of a sum of a time and an interval
 _SOURCE, _EACH = "_rows", "_window"
 
 
@@ -84,12 +83,12 @@ def _place(table: Any, name: str, arguments: list[Any]) -> None:
     star = exp.Column(this=exp.Star(), table=exp.to_identifier(_SOURCE))
     lengths = {each: _length(value) for each, value in found.items() if each not in ("data", "timecol")}
     offset = lengths.get(_OPTIONAL)
-    moved = time if offset is None else exp.Paren(this=_elapsed(exp.Sub(this=time, expression=offset)))
+    moved = time if offset is None else exp.Paren(this=elapsed(exp.Sub(this=time, expression=offset)))
     if name == "session":
         query = sessions(source, time, lengths["gap"], [_of_source(each) for each in keys])
     elif name == "tumble":
         start = exp.Anonymous(this="__bucket", expressions=[lengths["size"], moved.copy()])
-        end = _elapsed(exp.Add(this=start.copy(), expression=lengths["size"].copy()))
+        end = elapsed(exp.Add(this=start.copy(), expression=lengths["size"].copy()))
         shown = [exp.alias_(_back(value, offset), alias) for value, alias in ((start, START), (end, END))]
         query = exp.select(star, *shown, copy=False).from_(source, copy=False)
     else:
@@ -120,13 +119,7 @@ def _of_source(tree: Any) -> Any:
 
 
 def _back(value: Any, offset: Any) -> Any:
-    return value if offset is None else _elapsed(exp.Add(this=value, expression=offset.copy()))
-
-
-def _elapsed(node: Any) -> Any:
-    """A sum for which a day has 24 hours, whatever the time zone of the session."""
-    node.meta[ELAPSED] = True
-    return node
+    return value if offset is None else elapsed(exp.Add(this=value, expression=offset.copy()))
 
 
 def _named(rows: Any) -> Any:

@@ -20,7 +20,7 @@ import pyarrow.types as pt
 from sqlglot import exp
 
 from barnabas.sql.planning.operators import chosen_by_types
-from barnabas.sql.planning.time_windows import ELAPSED
+from barnabas.sql.planning.session_windows import ELAPSED
 from barnabas.sql.planning.values import FieldOf, Kinds
 
 _CALENDAR = re.compile(r"\d *(?:d|w|mon|y|q|c|mil|dec)|^ *[+-]?\d+ +[+-]?\d|\d-\d|P", re.IGNORECASE)
