@@ -57,6 +57,7 @@ HOMES = {  # libraries that only these modules may import
     "polars": ("sql/", "tables/"),
     "sqlglot": ("sql/",),
     "numba": (
+        "protocol/records/compiling.py",
         "protocol/records/kernels.py",
         "protocol/records/encode_kernels.py",
         "protocol/records/pointers.py",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -103,7 +105,8 @@ def table_errors() -> Iterator[None]:
     except ImportError as error:
         raise Failure(f"{error.name} is not installed; `pip install 'barnabas[tables]'` installs what tables need") from error
     try:
-        yield
+        with _told_of_compiling():
+            yield
     except ImportError as error:
         raise Failure(f"{error.name} is not installed; `pip install 'barnabas[tables]'` installs what tables need") from error
     except TableError as error:
@@ -113,6 +116,28 @@ def table_errors() -> Iterator[None]:
         raise
     except BarnabasError as error:
         raise Failure(str(error)) from error
+
+
+@contextmanager
+def _told_of_compiling() -> Iterator[None]:
+    """In this context a terminal shows that kernels are compiled."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    logger, handler = logging.getLogger("barnabas.protocol.records.compiling"), _Compiling()
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+class _Compiling(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo("compiling the loops that read records: this takes some ten seconds, once after an installation", err=True)
 
 
 def place_options(function: Callable[..., Any]) -> Callable[..., Any]:

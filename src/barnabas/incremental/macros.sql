@@ -218,6 +218,9 @@ CREATE MACRO __bytes_part(a, s) AS unhex(substring(hex(a), 2 * greatest(s, 1) - 
   (a, s, n) AS unhex(substring(hex(a), 2 * greatest(s, 1) - 1, 2 * greatest(s + n - greatest(s, 1), 0)));
 CREATE MACRO __hex32(a) AS lower(hex(CASE WHEN a < 0 THEN a::BIGINT + 4294967296 ELSE a::BIGINT END));
 CREATE MACRO __digest(a VARCHAR, n) AS __sha(encode(a), n), (a BLOB, n) AS __sha(a, n);
+CREATE MACRO digest(a, b) AS CASE lower(b) WHEN 'md5' THEN unhex(md5(a)) WHEN 'sha1' THEN unhex(sha1(a)) WHEN 'sha224' THEN __digest(a, 224)
+  WHEN 'sha256' THEN __digest(a, 256) WHEN 'sha384' THEN __digest(a, 384) WHEN 'sha512' THEN __digest(a, 512)
+  ELSE error('Cannot use "' || b || '": No such hash algorithm') END;
 CREATE MACRO get_byte(a, n) AS CASE WHEN n < 0 OR n >= octet_length(a) THEN error('index ' || n || ' out of valid range, 0..' || (octet_length(a) - 1))
   ELSE ('0x' || substring(hex(a), 2 * n + 1, 2))::INTEGER END;
 CREATE MACRO set_byte(a, n, v) AS CASE WHEN n < 0 OR n >= octet_length(a) THEN error('index ' || n || ' out of valid range, 0..' || (octet_length(a) - 1))

@@ -108,7 +108,8 @@ def of_duckdb(error: Exception, text: str = "") -> SqlError:
     message = _OF_FUNCTION.sub("", _PREFIX.sub("", message))
     state = _state(kind, error, message)
     first, *more = message.split("\n")
-    hint = next((line.strip() for line in more if line.startswith(("Did you mean", "Candidate bindings"))), None)
+    hints = (line.strip() for line in more if line.startswith(("Did you mean", "Candidate bindings")))
+    hint = next((each for each in hints if '"__' not in each), None)  # names of our own begin so
     if state == UNDEFINED_COLUMN:
         first, position = _column(first, text)
         return SqlError(state, first, position=position, hint=hint)

@@ -120,7 +120,7 @@ def test_a_publication_that_is_dropped(capture: PostgresCapture) -> None:
 
 
 def test_a_reason_that_the_library_tells() -> None:
-    """What the server says of a statement or an option is the reason; that it shuts down is none."""
+    """An error of a statement or an option is the reason; a shutdown of the server is none."""
 
     def reason(state: str | None) -> str | None:
         error = psycopg2.ProgrammingError("no publication")
@@ -128,7 +128,7 @@ def test_a_reason_that_the_library_tells() -> None:
         cursor = SimpleNamespace(read_message=Mock(side_effect=error))
         connection = SimpleNamespace(cursor=lambda: cursor, close=lambda: None)
         with patch.object(psycopg2, "connect", return_value=connection), pytest.raises(StreamLost) as raised:
-            Stream(SimpleNamespace(connection={}), "here").receive(Messages(), 1, 1)  # type: ignore[arg-type]
+            Stream(SimpleNamespace(connection={}), "here").receive(Messages(), 1, 1)  # type: ignore[arg-type]  # a part of the settings
         assert str(raised.value) == "here has lost the connection of the slot: no publication"
         return raised.value.reason
 

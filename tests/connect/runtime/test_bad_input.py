@@ -162,7 +162,12 @@ SINKS = {
     "lines": ("FileStreamSink", {"file": "{}/lines"}),
     "rows": (
         "io.confluent.connect.jdbc.JdbcSinkConnector",
-        {"connection.url": "jdbc:sqlite:{}/rows.db", "auto.create": "true", "table.name.format": "rows"},
+        {
+            "connection.url": "jdbc:sqlite:{}/rows.db",
+            "auto.create": "true",
+            "table.name.format": "rows",
+            "retry.backoff.ms": "20",
+        },
     ),
     "delta": ("barnabas.DeltaSink", {"store.url": "{}/lake", "flush.interval.ms": "100", "auto.create": "true"}),
 }

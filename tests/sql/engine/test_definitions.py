@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from barnabas import limits
 from barnabas.client.blocking import BlockingClient
 from barnabas.sql.engine import SqlEngine
+from barnabas.sql.statements.own_topics import own_topic
 from barnabas.testing import Broker
 from tests.sql.engine.asking import Asking, asking, engine_of
 from tests.waiting import wait_until
@@ -441,3 +442,33 @@ def test_options_have_the_names_of_ksqldb_too(ask: Asking) -> None:
     assert ask.session.client.topics_by_name(["locations"])
     error = ask.error("select id, count(*) as n from riders group by id emit changes")
     assert (error.sqlstate, "CREATE MATERIALIZED VIEW" in (error.hint or "")) == ("0A000", True)
+
+
+@pytest.mark.parametrize("name", ["Order Details", "Order/Details", "straße", "per % cent", "(2)", "[x]", 'a "b"', "語" * 200])
+def test_a_name_that_no_topic_can_have(ask: Asking, broker: Broker, name: str) -> None:
+    """The table, the view and what refers to them have any name; the topic has one of its own."""
+    table = '"' + name.replace('"', '""') + '"'
+    assert ask.tag(f"create table {table} (id serial primary key, v text unique)") == "CREATE TABLE"
+    assert ask.tag(f"insert into {table} (v) values ('a'), ('b')") == "INSERT 0 2"
+    assert ask.tag(f"update {table} set v = 'c' where id = 1") == "UPDATE 1"
+    assert ask.rows(f"select id, v from {table} where id = 1") == [(1, "c")]
+    assert ask.rows(f"select {table}.v from {table} order by 1") == [("b",), ("c",)]
+    assert ask.rows("select count(*) from information_schema.tables where table_name = {}".format("'" + name + "'")) == [(1,)]
+    shown = ask.rows(f"show create table {table}")[0][1]
+    assert "topic =" not in shown
+    topic = own_topic(name)
+    with client(broker) as kafka:
+        assert list(kafka.topics_by_name([topic])) == [topic]
+    assert ask.tag(f"create temporary table {table} (v int)") == "CREATE TABLE"
+    assert ask.rows(f"select * from {table}") == []
+    assert ask.tag(f"drop table {table}") == "DROP TABLE"
+    assert ask.tag(f"drop table {table}") == "DROP TABLE"
+    with client(broker) as kafka:
+        assert kafka.topics_by_name([topic]) == {}
+
+
+def test_topics_of_names_differ() -> None:
+    assert [own_topic(name) for name in ("orders", "s.orders", "..")] == ["orders", "s.orders", "..-9608161c"]
+    assert own_topic("Order Details") == "Order_Details-8def5394"
+    assert len({own_topic(name) for name in ("a b", "a/b", "a_b", "a\tb")}) == 4
+    assert len(own_topic("語" * 249)) == 239

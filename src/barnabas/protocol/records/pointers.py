@@ -16,6 +16,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+import barnabas.protocol.records.compiling  # noqa: F401 - it tells when the kernels compile
+
 POINTER = types.CPointer(types.uint8)
 
 

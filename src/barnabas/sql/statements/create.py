@@ -26,6 +26,7 @@ from barnabas.sql.statements.foreign_options import notice_of, read_options, tak
 from barnabas.sql.statements.generated import check_generated_columns, with_generated_words
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.numbered import Numbering, with_sequences
+from barnabas.sql.statements.own_topics import own_topic
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.registered import found_schema, made_schema
 from barnabas.sql.statements.select import checked, collected
@@ -57,7 +58,6 @@ _OTHER = {
     "PROCEDURE": "CREATE FUNCTION makes a function",
     "TYPE": "use a struct",
     "TRIGGER": "read the topic with a consumer",
-    "EXTENSION": "no statement loads an extension",
     "SOURCE": "CREATE TABLE … WITH (topic = …) declares a table over a topic",
     "CONNECTION": "tables are topics of this cluster",
     "CLUSTER": "leave it out: jobs run on the engine",
@@ -86,6 +86,10 @@ class Options(NamedTuple):
     append_only: bool | None = None
     on_conflict: str = ""
     ignored: tuple[str, ...] = ()
+
+    def topic_of(self, name: str) -> str:
+        """The topic of a table or a view with this name."""
+        return self.topic or own_topic(name)
 
     @property
     def can_change(self) -> bool:
@@ -145,7 +149,7 @@ def private(session: Host, tree: Any, definition: TableDefinition, options: Opti
     if definition.is_registered:
         raise not_supported("a temporary table has no registered schema", hint="leave the format out")
     name = session.temporary_name(definition.name)
-    return msgspec.structs.replace(definition, name=name, topic=options.topic or name)
+    return msgspec.structs.replace(definition, name=name, topic=options.topic_of(name))
 
 
 def _refuse(tree: Any) -> None:
@@ -166,7 +170,7 @@ def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, M
     if not isinstance(schema, exp.Schema):
         if options.format not in REGISTERED or options.key:
             raise not_supported("a table needs columns", position_in(tree.this), "CREATE TABLE name (column type, …)")
-        return TableDefinition(name, options.topic or name, (), format=options.format, mode=options.mode), options, {}
+        return TableDefinition(name, options.topic_of(name), (), format=options.format, mode=options.mode), options, {}
     mark = take_watermark(schema)
     constraints = take_constraints(schema)
     columns, primary, numbered = columns_of(schema, session.zone)
@@ -180,7 +184,7 @@ def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, M
     watermark = None if mark is None else watermark_of(mark, columns, can_change=bool(primary) or options.append_only is False)
     has_names = not primary and watermark is None and names_rows(options)
     definition = TableDefinition(
-        name, options.topic or name, tuple(columns), key, bool(primary) or has_names, options.format, mode=options.mode,
+        name, options.topic_of(name), tuple(columns), key, bool(primary) or has_names, options.format, mode=options.mode,
         watermark=watermark, has_row_names=has_names, on_conflict=options.on_conflict,
     )  # fmt: skip
     check(definition)
@@ -382,10 +386,11 @@ def make_table(
 
 def _with_free_topic(session: Host, definition: TableDefinition) -> TableDefinition:
     """The definition with another topic if a table that was renamed has the one of this name."""
+    own = own_topic(definition.name)
     for number in range(1, limits.MAX_PARTITIONS_PER_REQUEST):
-        topic = definition.name if number == 1 else f"{definition.name}_{number}"
+        topic = own if number == 1 else f"{own}_{number}"
         owner = session.definitions.owner_of_topic(topic)
-        if owner is None or (owner.view is not None and owner.name == topic):
+        if owner is None or (owner.view is not None and owner.name == definition.name):
             return msgspec.structs.replace(definition, topic=topic)
     return definition
 

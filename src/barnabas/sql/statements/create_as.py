@@ -91,7 +91,7 @@ def definition_as(session: Host, tree: Any, plan: QueryPlan, options: Options) -
         raise SqlError("42703", f'column "{missing[0]}" named in key does not exist')
     has_names = names_rows(options)
     definition = TableDefinition(
-        name, options.topic or name, tuple(columns), key, has_names, options.format, mode=options.mode, has_row_names=has_names
+        name, options.topic_of(name), tuple(columns), key, has_names, options.format, mode=options.mode, has_row_names=has_names
     )
     check(definition)
     return definition

@@ -16,6 +16,7 @@ from barnabas.sql.catalog.sequences import Sequence, default_text
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.statements.create import KEPT, LOG_CONFIGS
 from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.own_topics import own_topic
 from barnabas.sql.statements.sequence_options import SequenceOptions, new_sequence
 from barnabas.sql.statements.table_clauses import NOTHING, OVERWRITE
 from barnabas.sql.views.dependents import kind_of
@@ -127,7 +128,7 @@ def _notes(definition: TableDefinition) -> str:
 def _options(definition: TableDefinition) -> dict[str, str]:
     """The options that differ from those of a table without any."""
     found = {}
-    if definition.topic != definition.name and not definition.name.startswith(TEMPORARY):
+    if definition.topic != own_topic(definition.name) and not definition.name.startswith(TEMPORARY):
         found["topic"] = definition.topic
     if definition.format != "json":
         found["format"] = definition.format

@@ -30,6 +30,7 @@ from barnabas.sql.statements.create import create, tree_of
 from barnabas.sql.statements.create_as import create_as
 from barnabas.sql.statements.emit import refused_emit, with_emit_last
 from barnabas.sql.statements.explain import explain
+from barnabas.sql.statements.extensions import create_extension, drop_extension
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.indexes import create_index, drop_index, rename_index
 from barnabas.sql.statements.insert import insert
@@ -93,6 +94,8 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return create_stream(session, statement)
     if statement.word(1) == "SCHEMA":
         return create_schema(session, statement)
+    if statement.word(1) == "EXTENSION":
+        return create_extension(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
         return create_view(session, statement)
     return _create_table(session, _as_table(statement), given)
@@ -142,6 +145,8 @@ def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
         return functions.drop(session, statement)
     if word == "SCHEMA":
         return drop_schema(session, statement)
+    if word == "EXTENSION":
+        return drop_extension(session, statement)
     if word not in ("TABLE", "VIEW", "MATERIALIZED", "STREAM"):
         raise not_supported(f"DROP {word} is not supported", statement.position(1), "there are DROP TABLE and DROP VIEW")
     return dropping.drop(session, statement)

@@ -137,7 +137,7 @@ def view_of(
         refuse_zone(plan, session.zone.name, "a materialized view")
     if not plan.inputs:
         refuse(plan)
-        definition = constant_definition(name, options.topic or name, plan.schema, list(columns), text, sources)
+        definition = constant_definition(name, options.topic_of(name), plan.schema, list(columns), text, sources)
         if options.format != definition.format:
             raise not_supported(
                 f"a view that reads no table cannot have the format {options.format}", hint="leave the format out"
@@ -151,7 +151,7 @@ def view_of(
         read = [each.source for each in topics if each.source != CLOCK]
         made = layout.definition_of(
             name,
-            options.topic or name,
+            options.topic_of(name),
             found,
             plan.schema,
             text,
