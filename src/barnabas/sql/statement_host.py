@@ -7,7 +7,6 @@ wrote: its next statement waits until they can be read.
 from __future__ import annotations
 
 import datetime as dt
-import logging
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -45,10 +44,9 @@ from barnabas.sql.planning.views import Views
 from barnabas.sql.running import Running
 from barnabas.sql.settings import SERVER_VERSION, Settings
 from barnabas.sql.shared import Shared
-from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.families import ready as checked
 from barnabas.sql.statements.ready import Ready
-from barnabas.sql.statements.sequences import drop_sequences
+from barnabas.sql.temporary import drop_temporary
 from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
@@ -57,9 +55,7 @@ from barnabas.sql.writing.records import keys_of, records_of
 from barnabas.sql.zones import UTC_ZONE, Zone
 from barnabas.tables.row_names import ROW
 
-logger = logging.getLogger(__name__)
 R = TypeVar("R")
-CLOSE_S = 5.0  # for a session's end to drop its temporary tables
 VERSION = f"PostgreSQL {SERVER_VERSION} (barnabas)"
 
 
@@ -246,27 +242,10 @@ class StatementHost:
         return self.temporary.setdefault(name, f"{TEMPORARY}{uuid.uuid4().hex[:12]}.{name}")
 
     def drop_temporary(self) -> None:
-        """Drop the temporary tables and sequences, within CLOSE_S. If the cluster refuses or is silent, they stay, and the log says so.
-
-        A client of its own asks, since another thread may use the session's, and a statement of its own, since the session's may have been
-        cancelled.
-        """
-        if not self.temporary:
-            return
-        running = Running(self._shared.deadlines)
-        running.start(CLOSE_S)
-        with BlockingClient(replace(self.client.config, interruption=running.interruption)) as client:
-            for name in self.temporary.values():
-                try:
-                    drop_table(self.definitions, self.sequences, client, running, name)
-                except BarnabasError as error:
-                    logger.warning("event=temporary-table-left table=%s error=%r", name, str(error))
-            try:
-                drop_sequences(self.sequences, client, running, set(self.temporary.values()))
-            except BarnabasError as error:
-                logger.warning("event=temporary-sequences-left error=%r", str(error))
-        running.stop()
-        self.temporary.clear()
+        """Drop the temporary tables and sequences."""
+        if self.temporary:
+            drop_temporary(self._shared, self.client.config, set(self.temporary.values()))
+            self.temporary.clear()
 
     def facts(self) -> dict[str, Any]:
         """The values of functions about the session."""

@@ -53,7 +53,7 @@ def test_results_are_moments_in_utc(zurich: Asking) -> None:
     result = zurich.session.execute(zurich.session.prepare("select t, [t] as a, {'t': t} as s, map {'k': t} as m from events"))
     batch = next(iter(result.batches()))
     assert batch.schema.types[0] == pa.timestamp("us", "UTC")
-    assert batch.schema.types[1].value_type == pa.timestamp("us", "UTC")
+    assert str(batch.schema.types[1]).endswith("tz=UTC]>")
     assert batch.to_pylist() == [{"t": JULY, "a": [JULY], "s": {"t": JULY}, "m": {"k": JULY}}]
     result.close()
 
