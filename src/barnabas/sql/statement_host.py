@@ -106,7 +106,7 @@ class StatementHost:
 
     @contextmanager
     def in_utc(self) -> Iterator[None]:
-        """What is planned and run within computes in UTC, whatever the session's time zone is."""
+        """Let all that is planned and run within compute in UTC, whatever the session's time zone is."""
         before, self._stays_in_utc = self._stays_in_utc, True
         try:
             yield

@@ -1,9 +1,9 @@
 """Whether a query gives other rows in another time zone. Views and jobs compute in UTC, whatever zone the session has that makes them.
 
 Rules
-  1. Types are told by names: of columns with a time zone, and of what the query calls such values. A name with both meanings is doubtful.
-  2. What keeps a time with a time zone as a moment depends on no zone: comparing it with another one, its least and greatest value,
-     windows, a duration of hours. Anything else depends on one, and so does everything doubtful.
+  1. Types are told by names: of columns with a time zone, and those that the query gives to such values. A name with both meanings is doubtful.
+  2. Some operations keep a time with a time zone as a moment, and depend on no zone: comparing it with another one, its least and
+     greatest value, windows, a duration of hours. Anything else depends on a zone, and so does everything doubtful.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Moments:
         self._learn()
 
     def _learn(self) -> None:
-        """What the query calls its values."""
+        """Add the names that the query gives to its values."""
         aliases = list(self._tree.find_all(exp.Alias))
         before = -1
         while before != len(self._names):

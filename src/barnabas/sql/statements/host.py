@@ -68,7 +68,7 @@ class Host(Protocol):
         """The time zone in which statements compute."""
 
     def in_utc(self) -> AbstractContextManager[None]:
-        """What is planned and run within computes in UTC, whatever the session's time zone is."""
+        """Let all that is planned and run within compute in UTC, whatever the session's time zone is."""
 
     @property
     def version(self) -> object:
