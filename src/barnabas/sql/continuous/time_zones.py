@@ -1,7 +1,8 @@
 """Whether a query gives other rows in another time zone. Views and jobs compute in UTC, whatever zone the session has that makes them.
 
 Rules
-  1. Types are told by names: of columns with a time zone, and those that the query gives to such values. A name with both meanings is doubtful.
+  1. Types are told by names: of columns with a time zone, and those that the query gives to such values. A name with both meanings is
+     doubtful.
   2. Some operations keep a time with a time zone as a moment, and depend on no zone: comparing it with another one, its least and
      greatest value, windows, a duration of hours. Anything else depends on a zone, and so does everything doubtful.
 """
