@@ -208,7 +208,6 @@ def test_truncate(ask: Asking, keyed: bool) -> None:
         ("create table bad (a int) with (key = 'b')", "42703"),
         ("create table bad (a int, b int) with (format = 'text')", "42P16"),
         ("create table bad (a int default b)", "0A000"),
-        ("create table \"a b\" (a int)", "42602"),
         ("create table other.bad (a int)", "3F000"),
         ("create unlogged table bad (a int)", "0A000"),
         ("create table bad", "0A000"),
