@@ -134,3 +134,26 @@ def test_mapped_classes_of_sqlalchemy(server: Running, driver: str) -> None:
     assert [each["name"] for each in seen.get_check_constraints("parents")] == ["age_positive"]
     Base.metadata.drop_all(engine)
     engine.dispose()
+
+
+def test_paths_into_documents_as_parameters(server: Running) -> None:
+    """SQLAlchemy binds a path as a text in braces, and casts what is there."""
+    engine = sa.create_engine(f"postgresql+psycopg://anna@127.0.0.1:{server.port}/flights", poolclass=sa.NullPool)
+    table = sa.Table("nested", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), sa.Column("doc", sa.JSON))
+    table.create(engine)
+    with engine.begin() as connection:
+        connection.execute(table.insert(), {"id": 1, "doc": {"a": {"b c": 5, "d": "x"}, "e": True}})
+        path = table.c.doc["a", "b c"]
+        found = connection.execute(sa.select(path.as_integer(), path.as_numeric(10, 2), table.c.doc["a", "d"].as_string())).one()
+        assert tuple(found) == (5, Decimal("5.00"), "x")
+        assert connection.scalar(sa.select(table.c.doc["e"].as_boolean())) is True
+    table.drop(engine)
+    with psycopg.connect(server.dsn) as raw:
+        assert raw.execute("select '{\"a\": [1, 2]}'::jsonb #>> %s", ("{a,1}",)).fetchone() == ("2",)
+        raw.execute("create temporary table docs (doc jsonb)")
+        raw.execute("insert into docs values ('{\"a\": [1, 2]}')")
+        for operator, given, wanted in (
+            ("#>", ["a"], [1, 2]), ("#>", "{a,0}", 1), ("->", "a", [1, 2]), ("->>", "a", "[1,2]"), ("?", "a", True),
+            ("?|", ["b", "a"], True), ("?&", "{b,a}", False), ("-", "a", {}), ("@>", '{"a": [1]}', True),
+        ):  # fmt: skip
+            assert raw.execute(f"select doc {operator} %s from docs", (given,)).fetchone() == (wanted,), operator

@@ -78,6 +78,7 @@ CREATE MACRO array_upper(a, b) AS nullif(len(a), 0);
 CREATE MACRO array_lower(a, b) AS CASE WHEN len(a) > 0 THEN 1 END;
 
 -- JSON as Postgres has it.
+CREATE MACRO __pointer(a) AS array_to_string(list_transform(a, lambda s: '/' || replace(replace(s, '~', '~0'), '/', '~1')), '');
 CREATE MACRO __json_contained(a, b) AS json_contains(b, a);
 CREATE MACRO __json_list(a) AS CASE WHEN json_type(a) = 'ARRAY' THEN a::JSON[] ELSE [a] END;
 CREATE MACRO __json_concat(a, b) AS CASE

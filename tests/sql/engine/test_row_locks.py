@@ -192,6 +192,7 @@ def test_other_rows_and_readers_do_not_wait(ask: Asking, other: Asking) -> None:
 def test_select_for_update(ask: Asking, other: Asking, waiting: Waiting) -> None:
     ask("begin")
     assert ask.rows("select n from counts where id = 1 for update") == [(0,)]
+    assert ask.rows("select 1 as a for update") == [(1,)]
     error = other.error("select * from counts c where id < 3 order by id for no key update of c nowait")
     assert (error.sqlstate, error.message) == ("55P03", 'could not obtain lock on row in relation "counts"')
     assert other.rows("select id from counts where id = 2 for share nowait") == [(2,)]

@@ -52,9 +52,7 @@ def read_documents(tree: Any, field_of: FieldOf) -> None:
     """
     for node in reversed(list(tree.walk())):
         if type(node) in _PATHS:
-            pointer = _pointer(node.expression)
-            if pointer is not None:
-                node.replace(_call(_PATHS[type(node)], _json(node.this), exp.Literal.string(pointer)))
+            node.replace(_call(_PATHS[type(node)], _json(node.this), _pointer(node.expression)))
         elif type(node) in _KEYS:
             node.replace(_call(_KEYS[type(node)], _call("__json_names", _json(node.this)), node.expression.copy()))
         elif isinstance(node, exp.JSONBDeleteAtPath):
@@ -159,10 +157,12 @@ def _is_json(node: Any, field_of: FieldOf) -> bool:
     return False
 
 
-def _pointer(path: Any) -> str | None:
-    """A JSON pointer of a path in braces or of an array of literals."""
+def _pointer(path: Any) -> Any:
+    """A JSON pointer of a path: in braces, of an array of literals, or of any other array of texts."""
     steps = _steps(path)
-    return None if steps is None else "".join(map(_step, steps))
+    if steps is None:
+        return _call("__pointer", exp.cast(path.copy(), "text[]", dialect="postgres"))
+    return exp.Literal.string("".join(map(_step, steps)))
 
 
 def _step(name: str) -> str:
@@ -222,10 +222,10 @@ def _is_name(part: Any) -> bool:
 def _with_path(node: Any) -> None:
     """`jsonb_set` of a path of literals, and `json_extract_path` with its kin."""
     name, arguments = str(node.this).lower().replace("jsonb_", "json_", 1), node.expressions
-    if name in ("json_extract_path", "json_extract_path_text") and all(isinstance(each, exp.Literal) for each in arguments[1:]):
+    if name in ("json_extract_path", "json_extract_path_text"):
         pointer = _pointer(exp.Array(expressions=[each.copy() for each in arguments[1:]]))
         called = "json_extract_string" if name.endswith("_text") else "json_extract"
-        node.replace(_call(called, _json(arguments[0]), exp.Literal.string(pointer or "")))
+        node.replace(_call(called, _json(arguments[0]), pointer))
     if name != "json_set" or len(arguments) not in (3, 4):
         return
     creates = _known_flag(arguments, str(node.this), default=True)

@@ -30,6 +30,13 @@ _TEXT = (
     exp.Trim,
     exp.StrPosition,
 )
+_PATHS = (
+    exp.JSONBExtract,
+    exp.JSONBExtractScalar,
+    exp.JSONBContainsAnyTopKeys,
+    exp.JSONBContainsAllTopKeys,
+    exp.JSONBDeleteAtPath,
+)
 _OF_CASTS = {"UUID": pa.uuid(), "JSON": pa.json_(), "JSONB": JSONB}  # texts for DuckDB, and types of their own for clients
 _NUMBERS = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
 _BOOLS = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having)
@@ -87,17 +94,23 @@ def _beside(place: exp.Expression, type_of_column: ColumnType) -> pa.DataType | 
             return _first(_parts(parent.parent), node, type_of_column)
         case exp.Between() | exp.Case() | exp.Coalesce() | exp.In() | exp.If():
             return _first(_parts(parent), node, type_of_column)
-    if isinstance(parent, _TEXT):
-        return pa.string()
-    if isinstance(parent, _BOOLS):
-        return pa.bool_()
-    if isinstance(parent, exp.Binary):
+    fixed = _fixed(parent, node)
+    if fixed is None and isinstance(parent, exp.Binary):
         other = parent.expression if parent.this is node else parent.this
         told = type_of(other, type_of_column)
         if told is None or not isinstance(parent, _NUMBERS):
             return told
         return told if _is_number(told) else pa.month_day_nano_interval() if pa.types.is_temporal(told) else None
-    return None
+    return fixed
+
+
+def _fixed(parent: Any, node: Any) -> pa.DataType | None:
+    """The type of an operator's side that takes one type alone."""
+    if isinstance(parent, _PATHS) and parent.expression is node:
+        return pa.list_(pa.string())
+    if isinstance(parent, _TEXT):
+        return pa.string()
+    return pa.bool_() if isinstance(parent, _BOOLS) else None
 
 
 def compared_with(quantified: Any, type_of_column: ColumnType) -> pa.DataType | None:

@@ -37,7 +37,7 @@ from barnabas.sql.statements.insert import insert
 from barnabas.sql.statements.kept_tables import kept_table
 from barnabas.sql.statements.like_table import with_columns_alike
 from barnabas.sql.statements.lock_table import lock_table
-from barnabas.sql.statements.locking import locks_of, select_for_update
+from barnabas.sql.statements.locking import locks_of, select_for_update, without_locks
 from barnabas.sql.statements.merge import merge
 from barnabas.sql.statements.push_query import push_query
 from barnabas.sql.statements.ready import Ready
@@ -71,7 +71,7 @@ def _query(session: Host, statement: Statement, given: Sequence[pa.DataType | No
             return modify.delete(session, statement, given, tree)
         case exp.Merge():
             return merge(session, statement, given, tree)
-    if locks_of(tree):
+    if locks_of(without_locks(tree)):
         return select_for_update(session, statement, given, tree)
     if on_spark.runs_on_spark(session, tree):
         return on_spark.select_on_spark(session, statement, tree, given)

@@ -71,6 +71,15 @@ def locks_of(tree: Any) -> Sequence[Any]:
     return last.args.get("locks") or [] if isinstance(last, exp.Query) else []
 
 
+def without_locks(tree: Any) -> Any:
+    """A query that reads no table without its FOR UPDATE, which locks nothing; any other stays."""
+    locks = locks_of(tree)
+    if not locks or tree.args.get("from_") or any(each.args.get("expressions") for each in locks):
+        return tree
+    tree.set("locks", None)
+    return tree
+
+
 def _skipping(
     session: Host, statement: Statement, given: Sequence[pa.DataType | None], tree: Any, tables: Sequence[Any]
 ) -> Ready:
