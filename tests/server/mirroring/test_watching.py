@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -136,6 +137,23 @@ async def test_metrics_tell_of_links(source: Broker, tmp_path: Path) -> None:
         answers = sample(client, "barnabas_mirror_answers_total", link=LINK)
         assert answers is not None
         assert answers >= 1
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_link_ends_also_as_it_wakes(source: Broker, tmp_path: Path, turns: int) -> None:
+    """A cancellation that comes while a wait ends is not lost, at whatever turn of the event loop it comes."""
+    theirs = source.bootstrap_servers
+    async with running([tmp_path]) as client:
+        ours = f"127.0.0.1:{client.broker.endpoints[0].port}"
+        await client.in_thread(lambda: create_link(ours, theirs, topics="none"))
+        [runner] = client.broker.mirrors._runners.values()
+        await until(lambda: runner._stale._waiters)
+        runner.look_again()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(30):
+            await runner.close()
+        assert all(task.done() for task in runner._tasks)
 
 
 async def test_a_source_whose_start_has_passed_the_copy_is_asked_few_times(source: Broker, tmp_path: Path) -> None:

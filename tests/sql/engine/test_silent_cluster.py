@@ -92,7 +92,9 @@ def test_a_statement_is_cancelled_while_another_has_the_turn(broker: Broker, eng
     other = asking(engine, statement_timeout="200")
     with ThreadPoolExecutor(1) as threads, stopped(broker):
         first = threads.submit(made.error, "select * from keyed")
-        wait_until(lambda: made.session.running.interruption._waiting)
+        wait_until(
+            lambda: any(each._waiting for each in made.session.running._interruptions)
+        )  # its own, or that of the definitions
         assert other.error("select * from keyed").sqlstate == "57014"
         made.session.cancel()
         assert first.result(60).sqlstate == "57014"

@@ -84,7 +84,8 @@ async def _wait_for_followers(partition: LeaderPartition, answer: DeleteRecordsP
     future: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
     partition.wait_deleted(answer.low_watermark, lambda error: None if future.done() else future.set_result(error))
     try:
-        error = await asyncio.wait_for(future, max(timeout_ms, 0) / 1000)
+        async with asyncio.timeout(max(timeout_ms, 0) / 1000):
+            error = await future
     except TimeoutError:
         error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     if error is not None and not answer.error_code:

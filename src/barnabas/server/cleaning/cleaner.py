@@ -170,7 +170,8 @@ class LogCleaner:
                 self.statistics.failures += 1
             self._awake.clear()
             try:
-                await asyncio.wait_for(self._awake.wait(), max(config.log_cleaner_backoff_ms / 1000, LEAST_BACKOFF_S))
+                async with asyncio.timeout(max(config.log_cleaner_backoff_ms / 1000, LEAST_BACKOFF_S)):
+                    await self._awake.wait()
             except TimeoutError:
                 continue
 

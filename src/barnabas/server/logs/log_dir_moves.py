@@ -279,6 +279,7 @@ class LogDirMoves:
         self._free_at_ms = max(self._free_at_ms, now_ms) + size * 1000 / rate
         if self._free_at_ms - now_ms >= 1:
             try:
-                await asyncio.wait_for(moving.stopped.wait(), (self._free_at_ms - now_ms) / 1000)
+                async with asyncio.timeout((self._free_at_ms - now_ms) / 1000):
+                    await moving.stopped.wait()
             except TimeoutError:
                 return

@@ -199,7 +199,8 @@ class LinkRunner:
                 logger.exception("event=mirror-look-failed link=%s", self.link.name)
             await asyncio.sleep(LEAST_BETWEEN_LOOKS_S)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stale.wait(), self.link.refresh_s)
+                async with asyncio.timeout(self.link.refresh_s):
+                    await self._stale.wait()
 
     async def _sync_groups_for_ever(self) -> None:
         interval_s = self.link.values["sync.group.offsets.interval.seconds"]

@@ -160,7 +160,8 @@ class SourceFetcher:
             part = Part.TARGET if is_blocked else Part.ERROR if self._resting else Part.IDLE
             began_s = self._now_s()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._awake.wait(), REST_S if self._resting else IDLE_S)
+                async with asyncio.timeout(REST_S if self._resting else IDLE_S):
+                    await self._awake.wait()
             self.times.add(part, self._now_s() - began_s, self._now_s())
             self._awake.set()
             return

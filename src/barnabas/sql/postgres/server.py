@@ -63,7 +63,8 @@ class Server:
         if self._peers:
             self._all_gone.clear()  # it may be set since an earlier moment without connections
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._all_gone.wait(), limits.POSTGRES_STOP_TIMEOUT_S)
+                async with asyncio.timeout(limits.POSTGRES_STOP_TIMEOUT_S):
+                    await self._all_gone.wait()
         for peer in list(self._peers.values()):
             peer.abort()
         for task in self._tasks:
@@ -72,7 +73,8 @@ class Server:
         if self._looks is not None:
             await self._looks.close()
         with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.to_thread(self._threads.shutdown), limits.POSTGRES_STOP_TIMEOUT_S)
+            async with asyncio.timeout(limits.POSTGRES_STOP_TIMEOUT_S):
+                await asyncio.to_thread(self._threads.shutdown)
 
     @property
     def connections(self) -> int:
