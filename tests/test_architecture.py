@@ -64,6 +64,7 @@ HOMES = {  # libraries that only these modules may import
         "storage/compaction/kernels.py",
         "connect/converters/json_kernels.py",
         "connect/plugins/postgres_capture/kernels.py",
+        "schemas/arrow/avro_kernels.py",
         "tables/kernels/",
     ),
     "obstore": ("connect/plugins/files/",),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.client.blocking import BlockingClient
+from barnabas.client.cluster import UnknownTopic
 from barnabas.client.errors import PartitionError
 from barnabas.client.producer import BatchProducer
 from barnabas.client.results import NewTopic
@@ -101,6 +102,33 @@ def test_a_topic_is_made_by_the_broker_where_that_is_on(broker: Broker) -> None:
         producer.send(("made", 0), room([b"v"]), 1)
         producer.flush()
         assert count(client, "made") == 1
+
+
+def test_a_topic_that_is_not_to_be_made(broker: Broker) -> None:
+    with BlockingClient.to(broker.bootstrap_servers) as client:
+        producer = BatchProducer(client, now_ms, any_topic=True, creates_topics=False)
+        producer.send(("unmade", 0), room([b"a"]), 1)
+        with pytest.raises(UnknownTopic):
+            producer.flush()
+        producer.close()
+        assert client.topics_by_name(["unmade"]) == {}
+
+
+@pytest.mark.parametrize("any_topic", [False, True])
+def test_a_topic_that_is_deleted_under_its_producer_stays_away(broker: Broker, any_topic: bool) -> None:
+    topic = f"gone-{any_topic}"
+    with BlockingClient.to(broker.bootstrap_servers) as client:
+        client.create_topics([NewTopic(topic, 1)])
+        producer = BatchProducer(client, now_ms, any_topic=any_topic, creates_topics=not any_topic)
+        producer.send((topic, 0), room([b"a"]), 1)
+        producer.flush()
+        with BlockingClient.to(broker.bootstrap_servers) as admin:
+            admin.delete_topics([topic])
+        producer.send((topic, 0), room([b"b"]), 1)
+        with pytest.raises(UnknownTopic):
+            producer.flush()
+        producer.close()
+        assert client.topics_by_name([topic]) == {}
 
 
 @pytest.mark.parametrize("second_version", [True, False])

@@ -23,6 +23,7 @@ def test_what_producers_are_told() -> None:
     task = of({**STREAM, **given, "kafka.acks": "1"}).task
     assert (task.topic, task.acks, task.codec, task.max_request_bytes) == ("t", 1, Compression.ZSTD, 5000)
     assert task.client.bootstrap_servers == (("a", 1), ("b", 2))
+    assert [of({**STREAM, **more}).task.creates_topics for more in ({}, {"createTopics": "false"})] == [True, False]
 
 
 def test_a_stream_is_named_by_its_checkpoint_and_topic() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from barnabas.schemas.arrow.columns import Reader, RegistryAddress, Writer, decode, encode, headers_of
 from barnabas.schemas.arrow.shapes import shape_of
+from barnabas.schemas.codecs import TakesRows, codec_of
 from barnabas.schemas.errors import CannotEncode, SchemaDataError
 from barnabas.schemas.framing import VALUE_HEADER, id_prefix
 from barnabas.schemas.registered import RegisteredSchema
@@ -150,6 +152,35 @@ message M {
 }
 message Node { Node next = 1; }
 """
+
+
+ROWS = """syntax = "proto3"; package rows; enum E { A = 0; B = 1; }
+message R { optional int32 i = 1; int64 l = 2; optional float f = 3; double d = 4; optional bool b = 5; string s = 6; optional bytes y = 7;
+  E e = 8; repeated sint32 many = 9; Inner one = 10; repeated Inner some = 11; message Inner { optional string t = 1; fixed32 u = 2; } }"""
+ROW: dict[str, Any] = {
+    "i": 0, "l": -1, "f": 0.5, "d": 0.0, "b": False, "s": "é", "y": b"\0", "e": "B", "many": [1, -1], "one": {"t": "", "u": 7},
+    "some": [{"t": None, "u": None}],
+}  # fmt: skip
+OTHER_ROWS = [
+    dict.fromkeys(ROW), {**ROW, "e": "1"}, {**ROW, "d": math.nan, "f": math.inf}, {**ROW, "one": None, "many": [], "s": ""},
+]  # fmt: skip
+
+
+def test_rows_are_protobuf_messages_as_their_json_is(client: RegistryClient) -> None:
+    serializer = Serializer(client, subject="arrow-rows", schema=ROWS, schema_type="PROTOBUF")
+    schema = serializer.schema
+    codec, shape = codec_of(schema), shape_of(schema)
+    assert isinstance(codec, TakesRows)
+    assert codec.takes_rows
+    rows: Any = pa.array([ROW, *OTHER_ROWS], shape.type)
+    assert shape.from_arrow is not None
+    assert schema.id is not None
+    expected = [
+        id_prefix(schema.id, codec.path) + codec.encode(codec.from_json(shape.from_arrow(each))) for each in rows.to_pylist()
+    ]
+    assert encode(Writer(schema), rows).to_pylist() == expected
+    with pytest.raises(CannotEncode, match="nobody"):
+        encode(Writer(schema), pa.array([{"e": "nobody"}], shape.type))
 
 
 def test_protobuf(client: RegistryClient) -> None:

@@ -90,18 +90,28 @@ def still_the_same(config: ClientConfig, cluster: Cluster, topic: str, topic_id:
 
 
 def topics_to_write(
-    config: ClientConfig, cluster: Cluster, topics: Iterable[str], *, max_age_ms: float | None = None
+    config: ClientConfig, cluster: Cluster, topics: Iterable[str], *, max_age_ms: float | None = None, creates: bool = True
 ) -> Plan[None]:
     """Ensure metadata of `topics`. If auto-creation is enabled, the broker creates a missing topic, and this plan waits until
     it exists.
 
     Args:
         max_age_ms: older metadata is read again; 0 for all metadata.
+        creates: whether the broker may create a topic. Without it one that was deleted a moment ago does not come back.
+
+    Raises:
+        UnknownTopic: `creates` is False, and all brokers agree that a topic does not exist.
     """
     now_ms = yield Now()
     age_ms = config.metadata_max_age_ms if max_age_ms is None else max_age_ms
     missing = sorted({t for t in topics if not cluster.is_fresh(t, now_ms, age_ms)})
     if not missing:
+        return
+    if not creates:
+        found = yield from topics_by_name(config, cluster, missing)
+        for topic in missing:
+            if topic not in found:
+                raise UnknownTopic(topic)
         return
     names = [MetadataRequestTopic(name=name) for name in missing]
 

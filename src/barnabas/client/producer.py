@@ -71,6 +71,7 @@ class BatchProducer:
         acks: int = -1,
         codec: Compression = Compression.NONE,
         any_topic: bool = False,
+        creates_topics: bool = True,
     ) -> None:
         self._client = client
         self._now_ms = now_ms
@@ -81,6 +82,7 @@ class BatchProducer:
         self._acks = acks
         self._codec = codec
         self._any_topic = any_topic
+        self._creates_topics = creates_topics
         self._sequences: dict[TopicPartition, int] = {}
         self._ids: dict[str, UUID] = {}  # topic name -> id
         self._joined: set[TopicPartition] = set()
@@ -138,7 +140,8 @@ class BatchProducer:
         client = self._client
         while self._queue:
             topics = {b.place[0] for b in self._queue}
-            self._run(operations.topics_to_write(client.config, client.cluster, topics))
+            creates = self._creates_topics and not topics <= self._ids.keys()  # one that was written to and is gone stays so
+            self._run(operations.topics_to_write(client.config, client.cluster, topics, creates=creates))
             for topic in topics:
                 self._run(operations.still_the_same(client.config, client.cluster, topic, self._id_of(topic)))
             self._join()

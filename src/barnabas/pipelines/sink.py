@@ -109,7 +109,8 @@ class _Writer:
         topic = self._options.task.topic
         if topic is not None:
             with borrowed_client(self._options.task.client) as client:
-                client.run(operations.topics_to_write(client.config, client.cluster, [topic]))
+                creates = self._options.task.creates_topics
+                client.run(operations.topics_to_write(client.config, client.cluster, [topic], creates=creates))
 
     def _run(self, steps: protocol.Steps[R]) -> R:
         """Run a driver's part of the protocol."""

@@ -41,6 +41,7 @@ class WriteTask:
     codec: Compression = Compression.NONE
     max_request_bytes: int = DEFAULT_REQUEST_BYTES
     transaction_timeout_ms: int = DEFAULT_TRANSACTION_TIMEOUT_MS
+    creates_topics: bool = True  # whether brokers may create a topic that does not exist
     client: ClientConfig = field(repr=False, kw_only=True)
 
 
@@ -68,6 +69,7 @@ def sink_options(options: Mapping[str, str], columns: Mapping[str, str], *, stre
         codec=_codec(kafka.get("compression.type", "none")),
         max_request_bytes=_positive(kafka, "max.request.size", DEFAULT_REQUEST_BYTES),
         transaction_timeout_ms=_positive(kafka, "transaction.timeout.ms", DEFAULT_TRANSACTION_TIMEOUT_MS),
+        creates_topics=_boolean(given, "createTopics", True),
         client=client_config(kafka),
     )
     name = _stream_name(given) if streaming else _batch_name(given)

@@ -110,13 +110,14 @@ def _write(
         second_version=attempt.transactional_id is None or client.has_second_transactions,
         acks=task.acks,
         codec=task.codec,
+        creates_topics=task.creates_topics,
     )
     start = (
         attempt.owner.producer_id if attempt.owner else time.monotonic_ns() // 1_000_000
     )  # different tasks start at different partitions
     encoder = RecordEncoder(
-        lambda topic: _shape(client, topic), producer.send, max_record_bytes=task.max_request_bytes, first=start,
-        now_ms=_now_ms if has_times else None,
+        lambda topic: _shape(client, topic, creates=task.creates_topics), producer.send,
+        max_record_bytes=task.max_request_bytes, first=start, now_ms=_now_ms if has_times else None,
     )  # fmt: skip
     rows = 0
     try:
@@ -165,13 +166,13 @@ def _check_headers(lists: Any) -> None:
 _shapes: dict[tuple[str | None, str], tuple[float, TopicShape]] = {}  # (cluster id, topic) -> (time of the request, shape)
 
 
-def _shape(client: BlockingClient, topic: str) -> TopicShape:
+def _shape(client: BlockingClient, topic: str, *, creates: bool) -> TopicShape:
     """The number of partitions and the batch limit of a topic. Each task requests the number, since the placement of rows
     depends on it, and the topic may have been created again with fewer.
 
     The limit is cached for some time, because an error also shows a change.
     """
-    client.run(operations.topics_to_write(client.config, client.cluster, [topic], max_age_ms=0))
+    client.run(operations.topics_to_write(client.config, client.cluster, [topic], max_age_ms=0, creates=creates))
     partitions = len(client.cluster.topics[topic].partitions)
     now_s = time.monotonic()
     known = _shapes.get((client.cluster.cluster_id, topic))

@@ -3,9 +3,9 @@ of its schemas."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from barnabas.errors import BarnabasError
 from barnabas.schemas.errors import CannotDecode
@@ -48,6 +48,18 @@ class Codec(Protocol):
 
     def to_json(self, value: Any) -> Any:
         """A value of `decode` in a form for `json.dumps`."""
+
+
+@runtime_checkable
+class TakesRows(Protocol):
+    """A codec that encodes rows whose values have the types of the columns of its schema."""
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether it does so with its schema."""
+
+    def of_row(self, row: Mapping[str, Any]) -> Any:
+        """A value for `encode`. Raises ValueError, TypeError."""
 
 
 def codec_of(schema: RegisteredSchema, reader: RegisteredSchema | None = None, *, message: str | None = None) -> Codec:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
 from google.protobuf import json_format
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, EncodeError, Message
@@ -17,6 +19,7 @@ from google.protobuf.message_factory import GetMessageClass
 from barnabas.schemas.errors import CannotDecode, CannotEncode
 from barnabas.schemas.registered import RegisteredSchema
 
+_UNSIGNED = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64)  # columns have decimals for them
 _FILE = "default"  # name of the file with the schema itself
 
 
@@ -76,10 +79,31 @@ class ProtobufCodec:
         except (json_format.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise CannotEncode(f"the value does not fit {self.record_name}: {str(error).splitlines()[0]}") from error
 
+    def of_row(self, row: Mapping[str, Any]) -> Any:
+        """A message of a row whose values have the types of the fields, where `takes_rows` says so. Raises ValueError, TypeError."""
+        return self._class(**row)
+
+    @cached_property
+    def takes_rows(self) -> bool:
+        """Whether the library makes of a row what `from_json` makes: it is so for plain values and messages of them."""
+        return _is_plain(self.descriptor, ())
+
     def to_json(self, value: Any) -> Any:
         return json_format.MessageToDict(
             value, preserving_proto_field_name=True, always_print_fields_with_no_presence=True, descriptor_pool=self.pool
         )
+
+
+def _is_plain(descriptor: Any, inside: tuple[str, ...]) -> bool:
+    name = descriptor.full_name
+    if name in inside or descriptor.file.package == "google.protobuf" or descriptor.GetOptions().map_entry:
+        return False
+    if any(len(each.fields) > 1 for each in descriptor.oneofs):  # only one of its fields may be set
+        return False
+    return all(
+        field.type not in _UNSIGNED and (field.message_type is None or _is_plain(field.message_type, (*inside, name)))
+        for field in descriptor.fields
+    )
 
 
 def build(schema: RegisteredSchema) -> tuple[DescriptorPool, Any]:

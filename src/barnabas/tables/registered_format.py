@@ -166,7 +166,10 @@ class RegisteredFormat:
 
     def encode(self, batch: pa.RecordBatch, deleted: Array | None = None) -> Array:
         columns = columns_for(self.fields, batch)
-        data: Any = pa.StructArray.from_arrays(columns, fields=list(self.fields)) if self.is_struct else columns[0]
+        data: Any = columns[0]
+        if self.is_struct:  # the fields of a deleted row may be null although the schema requires them
+            mask = pc.fill_null(deleted, False) if deleted is not None and pc.any(deleted).as_py() else None
+            data = pa.StructArray.from_arrays(columns, fields=list(self.fields), mask=mask)
         try:
             return without_deleted(encode(self._writer, data), deleted)
         except SchemaDataError as error:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+import fastavro
 import msgspec
 import pyarrow as pa
 import pytest
@@ -333,6 +334,20 @@ def test_names_of_types_outlast_avro(registry: str) -> None:
 def test_what_avro_lacks_is_an_error(kind: Any, error: str) -> None:
     with pytest.raises(ConnectError, match=error):
         record_text(kind, None, None)
+
+
+def test_a_record_with_a_record_within_comes_twice() -> None:
+    """As the rows before and after a change of a table with numbers of any scale."""
+    inner = pa.field(
+        "n", pa.struct([("scale", pa.int32())]), metadata={b"connect.name": b"io.debezium.data.VariableScaleDecimal"}
+    )
+    rows = [pa.field(each, pa.struct([inner]), metadata={b"connect.name": b"my-shop.t.Value"}) for each in ("before", "after")]
+    found = json.loads(record_text(pa.struct(rows), "my-shop.t.Envelope", 1))
+    assert found["fields"][1]["type"] == ["null", "my_shop.t.Value"]
+    assert fastavro.parse_schema(found)
+    other = rows[1].with_type(pa.struct([inner, ("x", pa.int32())]))
+    with pytest.raises(ConnectError, match=r"two structs have the name my_shop\.t\.Value and other fields"):
+        record_text(pa.struct([rows[0], other]), "my-shop.t.Envelope", 1)
 
 
 def test_names_that_avro_lacks_are_changed() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from zlib import crc32
 
 import pytest
 
 from barnabas.connect.plugins.mysql_capture import source
+from barnabas.connect.plugins.mysql_capture.defaults import declared_default
 from barnabas.connect.plugins.mysql_capture.log_batches import LogBatches
 from barnabas.connect.plugins.mysql_capture.logged import LoggedTable, truncated
 from barnabas.connect.plugins.mysql_capture.server import shape_of
@@ -16,12 +18,14 @@ from barnabas.engine.jobs import Job
 from tests.connect.plugins.captures import LARGE, Capture, reason_of, values_of_a_large_transaction, with_secrets
 from tests.connect.plugins.servers import MariadbServer
 from tests.connect.runtime.tasks import JSON, Tasks
+from tests.waiting import wait_until
 
 
 class MysqlCapture(Capture):
     """A capture of a database of its own."""
 
     prefix = "m"
+    converters: Mapping[str, str] = JSON
 
     def __init__(self, tasks: Tasks, server: MariadbServer) -> None:
         self.tasks, self.server = tasks, server
@@ -41,7 +45,7 @@ class MysqlCapture(Capture):
             "database.server.id": str(crc32(self.name.encode()) or 1), "database.include.list": self.name,
             **{key.replace("_", "."): value for key, value in config.items()},
         }  # fmt: skip
-        return self.tasks.job("io.debezium.connector.mariadb.MariaDbConnector", "source", given, JSON)
+        return self.tasks.job("io.debezium.connector.mariadb.MariaDbConnector", "source", given, self.converters)
 
 
 @pytest.fixture
@@ -104,6 +108,44 @@ def test_values_have_the_forms_of_debezium_in_the_snapshot_and_in_the_log(captur
     for at in (0, 2):
         assert {kind: found[at][2][f"c{number}"] for number, kind in enumerate(TYPES)} == expected
         assert {*found[at + 1][2].values()} == {2, None}
+
+
+def test_required_columns_and_defaults_are_in_schemas(capture: MysqlCapture) -> None:
+    """They are those of now: another default is in the next record. A zero date is null in the log."""
+    capture.run(LOOSE, "CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL DEFAULT 5, d date NOT NULL, t text DEFAULT 'it''s')")
+    capture.run(LOOSE, "INSERT INTO t (id) VALUES (0)")
+    capture.converters = {**JSON, "value.converter.schemas.enable": "true"}
+    with capture.tasks.running(capture.job()) as task:
+        wait_until(lambda: task.failure() or capture.records("t"), "the row does not come")
+        capture.run(
+            LOOSE, "INSERT INTO t (id) VALUES (1)", "ALTER TABLE t ALTER n SET DEFAULT 6", "INSERT INTO t (id) VALUES (2)"
+        )
+        wait_until(lambda: task.failure() or len(capture.records("t")) == 3, "the changes do not come")
+        assert task.failure() is None
+    values = [value for _, value in capture.records("t")]
+    rows = [next(each for each in value["schema"]["fields"] if each["field"] == "after")["fields"] for value in values]
+    said = [[(each["field"], each["optional"], each.get("default")) for each in row] for row in rows]
+    assert said[0] == [("id", False, None), ("n", False, 5), ("d", False, None), ("t", True, "it's")]
+    assert said[2] == [("id", False, None), ("n", False, 6), ("d", False, None), ("t", True, "it's")]
+    assert [each["payload"]["after"] for each in values] == [
+        {"id": at, "n": n, "d": 0, "t": "it's"} for at, n in enumerate((5, 5, 6))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "extra", "is_mariadb", "expected"),
+    [
+        ("'it''s \\\\ \\n'", "", True, ("it's \\ \n", True)),
+        ("NULL", "", True, None),
+        ("-1.50", "", True, ("-1.50", True)),
+        ("b'101'", "", True, ("b'101'", True)),
+        ("current_timestamp()", "on update current_timestamp()", True, ("current_timestamp()", False)),
+        ("it's", "", False, ("it's", True)),
+        ("uuid()", "DEFAULT_GENERATED", False, ("uuid()", False)),
+    ],
+)
+def test_defaults_of_the_catalog(text: str, extra: str, is_mariadb: bool, expected: tuple[str, bool] | None) -> None:
+    assert declared_default(text, extra, is_mariadb=is_mariadb) == expected
 
 
 def test_columns_are_added_while_the_capture_runs(capture: MysqlCapture) -> None:
@@ -185,7 +227,7 @@ def test_the_ids_of_tables_are_forgotten_with_each_transaction() -> None:
     """The server gives a table another id again and again, so they would fill the memory."""
     config = KEYS.parse({"database.hostname": "h", "database.user": "u", "topic.prefix": "m", "database.server.id": "1"})
     settings = settings_of(config)
-    batches = LogBatches(settings, {"file": "f", "pos": 4}, lambda table: shape_of(table, settings))
+    batches = LogBatches(settings, {"file": "f", "pos": 4}, lambda table: shape_of(table, settings, {}))
     batches.table_is(7, LoggedTable("shop", "t", ("id",), ("int",), ("id",)))
     assert batches.is_captured(7)
     batches.ended(("f", 100))

@@ -17,3 +17,16 @@ def table_of(kinds: Mapping[str, Sequence[str]]) -> tuple[str, tuple[str, str]]:
         f"INSERT INTO kinds VALUES (1, {', '.join(value for _, value in columns)})",
         f"INSERT INTO kinds VALUES (2, {', '.join('NULL' for _ in columns)})",
     )
+
+
+def table_of_defaults(name: str, defaults: Mapping[str, Sequence[str]], others: str) -> str:
+    """The statement that makes a table with defaults.
+
+    Args:
+        defaults: by type. Each one has a column that may be null, and one that may not; NULL has the first one alone.
+        others: columns.
+    """
+    columns = list(enumerate((kind, value) for kind, values in defaults.items() for value in values))
+    optional = [f"o{at} {kind} NULL DEFAULT {value}" for at, (kind, value) in columns]
+    required = [f"n{at} {kind} NOT NULL DEFAULT {value}" for at, (kind, value) in columns if value != "NULL"]
+    return f"CREATE TABLE {name} ({', '.join([*optional, *required, others])})"

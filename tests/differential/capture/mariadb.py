@@ -8,11 +8,12 @@ from typing import Any
 
 from tests.connect.plugins.servers import MariadbServer
 from tests.differential.capture.captures import Event
-from tests.differential.capture.kinds import table_of
+from tests.differential.capture.comparison import schema_differences
+from tests.differential.capture.kinds import table_of, table_of_defaults
 
 CLASS = "io.debezium.connector.mysql.MySqlConnector"
 PREFIX, DONE = "m", "shop.done"
-TABLES = ("shop.kinds", "shop.keyed", "shop.loose")
+TABLES = ("shop.kinds", "shop.keyed", "shop.loose", "shop.said")
 
 KINDS: Mapping[str, tuple[str, ...]] = {  # values by type; all of them are in one row, or in a second one
     "tinyint": ("-5",), "tinyint unsigned": ("255",), "smallint": ("-300",), "smallint unsigned": ("65535",), "mediumint": ("-8388608",),
@@ -26,12 +27,23 @@ KINDS: Mapping[str, tuple[str, ...]] = {  # values by type; all of them are in o
     "timestamp NULL": ("'2020-01-01 02:00:00'",), "timestamp(6) NULL": ("'2020-01-01 02:00:00.1'",), "year": ("2020",),
     "enum('a','b')": ("'b'",), "set('a','b')": ("'a,b'", "''"),
 }  # fmt: skip
+DEFAULTS: Mapping[str, tuple[str, ...]] = {  # defaults by type; a column with each of them may be null, another one may not
+    "tinyint": ("-5",), "tinyint(1)": ("true",), "smallint unsigned": ("65535",), "mediumint": ("-8388608",), "int": ("7", "'7'", "(1+2)"),
+    "int unsigned": ("4294967295",), "bigint": ("-5",), "float": ("1.5", "1e3"), "double": ("0.1",), "decimal(10,2)": ("-12.35", "7"),
+    "decimal(40,3)": ("1.5",), "varchar(9)": ("'ü\\\"'", "''", "NULL"), "char(3)": ("'a'",), "bit(1)": ("b'1'", "0"),
+    "bit(9)": ("b'100000001'",), "date": ("'2020-02-29'", "(curdate())"), "time": ("'01:00:00'",), "time(6)": ("'-00:00:00.000001'",),
+    "datetime": ("'2020-01-01 00:00:01'", "current_timestamp", "now()"), "datetime(3)": ("'1969-12-31 23:59:59.5'",),
+    "datetime(6)": ("'2020-01-01 00:00:00.000001'",), "timestamp": ("'2020-01-01 02:00:00'", "current_timestamp"),
+    "timestamp(6)": ("'2020-01-01 02:00:00.1'", "current_timestamp(6)"), "year": ("2020",), "enum('a','b')": ("'b'",),
+    "set('a','b')": ("'a,b'",),
+}  # fmt: skip
 TABLE_OF_KINDS, ROWS = table_of(KINDS)
 SCHEMA = (
     TABLE_OF_KINDS,
     "CREATE TABLE keyed (a int, b varchar(9), v int, PRIMARY KEY (b, a))",
     "CREATE TABLE loose (n int, text text)",
-    "CREATE TABLE done (id int PRIMARY KEY)",
+    table_of_defaults("said", DEFAULTS, "a int DEFAULT 4, b varchar(9) DEFAULT 'q', PRIMARY KEY (b, a)"),
+    "CREATE TABLE done (id int PRIMARY KEY)", "INSERT INTO said (a) VALUES (1), (2)",
     *ROWS, "INSERT INTO keyed VALUES (1, 'x', 1), (2, 'x', 2)", "INSERT INTO loose VALUES (1, 'a'), (NULL, NULL)",
 )  # fmt: skip
 CHANGES = (
@@ -43,6 +55,7 @@ CHANGES = (
     "INSERT INTO keyed VALUES (4, 'q', 5000000000)", "TRUNCATE loose", "INSERT INTO loose VALUES (3, 'd', 1)",
     "BEGIN", "INSERT INTO keyed VALUES (5, 'r', 1)", "SAVEPOINT s", "INSERT INTO keyed VALUES (6, 'r', 1)", "ROLLBACK TO s",
     "UPDATE keyed SET w = 2 WHERE a = 5", "COMMIT", "BEGIN", "INSERT INTO keyed VALUES (7, 'r', 1)", "ROLLBACK",
+    "UPDATE said SET o1 = NULL, o12 = NULL WHERE a = 1", "UPDATE said SET a = 3 WHERE a = 1", "DELETE FROM said",
 )  # fmt: skip
 
 
@@ -80,6 +93,7 @@ def differences(theirs: Sequence[Event], mine: Sequence[Event]) -> Iterator[str]
     if len(theirs) != len(mine):
         yield f"count: {len(theirs)} and {len(mine)}"
     for number, (left, right) in enumerate(zip(theirs, mine, strict=False)):
+        yield from (f"{number} {each}" for each in schema_differences(left, right))
         for name, one, other in zip(("key", "op", "before", "after"), _shown(left), _shown(right), strict=True):
             if left[1] is not None and left[1]["payload"]["op"] == "r":
                 one, other = _without_zeros(one), _without_zeros(other)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-from tests.differential.capture.kinds import table_of
+from tests.differential.capture.kinds import table_of, table_of_defaults
 
 CLASS = "io.debezium.connector.postgresql.PostgresConnector"
 PREFIX, DONE = "p", "public.done"  # the last row of a part of the changes is in the table DONE
-TABLES = ("public.kinds", "public.keyed", "public.loose")
+TABLES = ("public.kinds", "public.keyed", "public.loose", "public.said")
 
 KINDS: Mapping[str, tuple[str, ...]] = {  # values by type; all of them are in one row, or in a second one
     "int2": ("-5",), "int4": ("7",), "int8": ("9007199254740993",), "float4": ("1.5", "'NaN'"), "float8": ("0.1", "1e300", "'-Infinity'"),
@@ -30,7 +31,29 @@ KINDS: Mapping[str, tuple[str, ...]] = {  # values by type; all of them are in o
     "date[]": ("'{2020-01-01}'",), "timestamptz[]": ("'{2020-01-01 00:00:00+00}'",), "bool[]": ("'{t,f}'",),
     "uuid[]": ("'{00000000-0000-0000-0000-000000000001}'",),
 }  # fmt: skip
+DEFAULTS: Mapping[str, tuple[str, ...]] = {  # defaults by type; a column with each of them may be null, another one may not
+    "int2": ("5",), "int4": ("-7", "1 + 2", "'5'::int"), "int8": ("9007199254740993",), "float4": ("1.5",), "float8": ("-1", "'NaN'"),
+    "numeric(10,2)": ("12.3", "random()", "1.239"), "numeric(5,0)": ("3",), "numeric": ("1.50",), "money": ("12.3",), "oid": ("5",),
+    "bool": ("true", "false", "pg_is_in_recovery()"), "text": ("''", "'true'", "upper('x')", "current_user", "NULL"),
+    "varchar(5)": ("'ab'",),
+    "char(3)": ("'a'",), "\"char\"": ("'x'",), "bytea": ("'\\x00ff'",), "date": ("'2020-02-29'", "current_date"),
+    "time": ("'01:00:00'", "current_time"), "time(3)": ("'23:59:59.999'",), "timetz": ("'01:00:00.5+02'",),
+    "timestamp": ("'2020-01-01 00:00:00.000001'", "localtimestamp", "timezone('utc', now())", "'2020-01-01'::timestamp + '1 day'"),
+    "timestamp(3)": ("'1969-12-31 23:59:59.5'",), "timestamptz": ("'2020-01-01 02:00:00.1+02'", "now()"),
+    "interval": ("'1 day 00:00:01'", "'1 year 2 mons'", "justify_days('1 day')"), "json": ("'{\"a\": 1}'", "to_json('a'::text)"),
+    "jsonb": ("'{\"b\":1}'",), "xml": ("'<a/>'",), "hstore": ("'a=>1'",),
+    "uuid": ("'00000000-0000-0000-0000-000000000001'", "gen_random_uuid()"), "inet": ("'::1'",), "bit(1)": ("'1'",),
+    "bit(9)": ("'100000001'",), "varbit(20)": ("'10101'",), "point": ("'(1,2)'",), "mood": ("'sad'",), "positive": ("3",),
+    "tsvector": ("'a b'",), "int4range": ("'[1,5)'",), "int4[]": ("'{1,NULL}'",), "text[]": ("'{a}'",),
+}  # fmt: skip
 TABLE_OF_KINDS, ROWS = table_of(KINDS)
+_VALUES = [value for values in DEFAULTS.values() for value in values]
+CHANGING = frozenset(
+    f"{letter}{at}" for at, value in enumerate(_VALUES) if re.search(r"\(\)|current|local", value) for letter in "on"
+)
+TABLE_OF_DEFAULTS = table_of_defaults(
+    "said", DEFAULTS, "a int GENERATED ALWAYS AS IDENTITY, b serial, c positive NOT NULL, PRIMARY KEY (b, c)"
+)
 SCHEMA = (
     "CREATE EXTENSION hstore",
     "CREATE TYPE mood AS ENUM ('sad', 'ok')",
@@ -40,8 +63,10 @@ SCHEMA = (
     "ALTER TABLE keyed ALTER big SET STORAGE EXTERNAL",
     "CREATE TABLE loose (v text)",
     "ALTER TABLE loose REPLICA IDENTITY FULL",
+    TABLE_OF_DEFAULTS,
     "CREATE TABLE done (id int PRIMARY KEY)",
     *ROWS,
+    "INSERT INTO said (c) VALUES (1), (2)",
     "INSERT INTO loose VALUES ('only')",
     "INSERT INTO done VALUES (0)",
 )
@@ -56,6 +81,7 @@ CHANGES = (
     "ALTER TABLE keyed ALTER cc TYPE text", "UPDATE keyed SET cc = 'x'", "BEGIN", "INSERT INTO keyed (a) VALUES (20)", "SAVEPOINT s",
     "INSERT INTO keyed (a) VALUES (21)", "ROLLBACK TO s", "INSERT INTO keyed (a) VALUES (22)", "COMMIT",
     "BEGIN", "INSERT INTO keyed (a) VALUES (30)", "ROLLBACK",
+    "UPDATE said SET o1 = NULL, o12 = NULL, o24 = NULL WHERE c = 1", "UPDATE said SET c = 3 WHERE c = 1", "DELETE FROM said",
 )  # fmt: skip
 
 

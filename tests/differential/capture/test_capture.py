@@ -7,7 +7,7 @@ from contextlib import closing
 from tests.connect.plugins.servers import PostgresServer
 from tests.differential.capture import golden, postgres
 from tests.differential.capture.captures import await_event, ours
-from tests.differential.capture.comparison import differences
+from tests.differential.capture.comparison import differences, schema_differences
 
 
 def test_records_are_those_of_debezium() -> None:
@@ -19,3 +19,6 @@ def test_records_are_those_of_debezium() -> None:
             await_event(topics, postgres.DONE, 2)
             for table, theirs in golden.read().items():
                 assert list(differences(theirs, [golden.steady(each) for each in topics.events(table)])) == [], table
+            for table, schemas in golden.schemas().items():
+                key, value = golden.schemas_of(topics.events(table)[0])
+                assert list(schema_differences(schemas, ({"schema": key}, {"schema": value}))) == [], table

@@ -190,3 +190,15 @@ def test_a_process_that_ends_is_an_error_and_the_next_query_starts_another(on_sp
     process.wait()
     assert on_spark.rows("select count(*) from customers") == [(2,)]
     assert spark_queries.SparkQueryError("it ended").sqlstate is None
+
+
+def test_the_default_of_an_added_column(engine: SqlEngine) -> None:
+    session = Asking(engine.session(Caller()))
+    session("create table older (id int primary key, k varchar(3))")
+    session("insert into older values (1, 'a')")
+    session("alter table older add column n int default 5")
+    session("insert into older values (2, 'b', null)")
+    session("set engine = spark")
+    assert session.rows("select * from older order by id") == [(1, "a", 5), (2, "b", None)]
+    session("drop table older")
+    session.session.close()

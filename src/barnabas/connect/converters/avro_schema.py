@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from barnabas.connect.errors import ConnectError
 
 types: Any = pa.types
 DEFAULT = "ConnectDefault"  # Confluent's name of a record without one
+PARTS = ("version", "parameters", "default", "name")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = {
     "boolean": "boolean", "int32": "int", "int64": "long", "float": "float", "double": "double", "string": "string", "bytes": "bytes",
@@ -42,7 +44,7 @@ class _Schemas:
     """The schemas of one text, with the names of the records that are defined."""
 
     def __init__(self) -> None:
-        self._records: dict[str, Any] = {}
+        self._records: dict[str, tuple[str, Any]] = {}  # names and types, by the name in Avro
 
     def made(self, field: pa.Field[Any], path: str) -> Any:
         """The schema of a field that is not null.
@@ -67,25 +69,35 @@ class _Schemas:
         made = self.made(field, path)
         return ["null", made] if field.nullable else made
 
+    def _field(self, field: pa.Field[Any], path: str) -> dict[str, Any]:
+        """Type and default of a field; the default is one of the first type of a union."""
+        default = _default(field)
+        if default is None:
+            return {"type": self._optional(field, path), **({"default": None} if field.nullable else {})}
+        made = self.made(field, path)
+        return {"type": [made, "null"] if field.nullable else made, "default": default}
+
     def record(self, kind: Any, name: str, version: int | None) -> Any:
         """The schema of a struct; the name alone of one that is known."""
         space, own = _legal(name)
+        whole = f"{space}.{own}" if space else own
+        if whole in self._records:
+            known_name, known = self._records[whole]
+            if known_name == name and known.equals(kind, check_metadata=True):
+                return whole
+            raise ConnectError(f"two structs have the name {whole} and other fields, which Avro does not allow")
+        self._records[whole] = name, kind
         fields = []
         for each in kind:
             if _NAME.fullmatch(each.name) is None:
                 raise ConnectError(f"Avro has no field with the name {each.name!r}: letters, digits and _")
-            its = self._optional(each, f"{own}_{each.name}")
-            fields.append({"name": each.name, "type": its, **({"default": None} if each.nullable else {})})
+            fields.append({"name": each.name, **self._field(each, f"{own}_{each.name}")})
         made: dict[str, Any] = {"type": "record", "name": own, **({"namespace": space} if space else {}), "fields": fields}
         if version is not None:
             made["connect.version"] = version
         if not name.startswith(DEFAULT):
             made["connect.name"] = name
-        if self._records.setdefault(name, made) is made:
-            return made
-        if self._records[name] == made:
-            return name
-        raise ConnectError(f"two structs have the name {name} and other fields, which Avro does not allow")
+        return made
 
 
 def _legal(name: str) -> tuple[str, str]:
@@ -117,8 +129,17 @@ def _scalar(name: str, kind: Any) -> Any:
 
 def _extras(field: pa.Field[Any]) -> dict[str, Any]:
     """What the schema of a field has beside its type."""
-    found = extras_of(field.metadata)
-    return {f"connect.{part}": found[part] for part in ("version", "parameters", "name") if part in found}
+    found = {**extras_of(field.metadata), "default": _default(field)}
+    return {f"connect.{part}": found[part] for part in PARTS if found.get(part) is not None}
+
+
+def _default(field: pa.Field[Any]) -> Any:
+    """The default of a field as Avro has it: bytes are a text; None for none, and for a number that JSON lacks."""
+    found, kind = extras_of(field.metadata).get("default"), field.type
+    if types.is_binary(kind) or types.is_decimal(kind):
+        return None if found is None else b64decode(found).decode("latin-1")
+    is_name = isinstance(found, str) and not types.is_string(kind)
+    return None if types.is_nested(kind) or is_name else found
 
 
 def named(text: str, fields: Sequence[pa.Field[Any]]) -> list[pa.Field[Any]]:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from barnabas.connect.config_def import ConfigDef
 from barnabas.connect.config_types import ConfigError, Importance, Type
 from barnabas.connect.converters import json_columns
+from barnabas.connect.converters.defaults import Filler
 from barnabas.connect.converters.interface import Converted
 from barnabas.connect.converters.json_parsing import FEW_ROWS, parsed
 from barnabas.connect.converters.json_schema import (
@@ -78,7 +79,7 @@ class JsonConverter:
         )
         .define(
             "replace.null.with.default", Type.BOOLEAN, True, importance=Importance.LOW, group="Schemas",
-            documentation="Whether a field that is null gets the default of its schema where values are read.",
+            documentation="Whether a field that is null gets the default of its schema.",
         )
     )  # fmt: skip
 
@@ -90,6 +91,7 @@ class JsonConverter:
         self.has_schemas: bool = given["schemas.enable"]
         self._is_numeric = given["decimal.format"].upper() == "NUMERIC"
         self._fills: bool = given["replace.null.with.default"]
+        self._filler = Filler()
         del is_key
 
     def decode(self, payloads: Array) -> Converted:
@@ -135,6 +137,8 @@ class JsonConverter:
 
     def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         del topic
+        if self._fills:
+            column = self._filler.filled(column)
         texts: Any = json_columns.texts(column, numeric=self._is_numeric)
         if self.has_schemas:
             schema = {**schema_of(column.type, optional=OPTIONAL in (metadata or {})), **extras_of(metadata)}

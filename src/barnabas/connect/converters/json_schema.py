@@ -20,7 +20,8 @@ NAME = b"connect.name"  # metadata of a field: the name of its schema in Kafka C
 VERSION = b"connect.version"  # of this schema: 1 where there is a name alone; empty for none
 OPTIONAL = b"connect.optional"  # of a column of records whose schema may be null
 WITHOUT_SCHEMA = b"connect.schemaless"  # of a column of records whose fields are those that the records happen to have
-_PARTS: Mapping[str, bytes] = {each: f"connect.{each}".encode() for each in ("doc", "parameters", "default")}  # as JSON
+PARAMETERS, DEFAULT = b"connect.parameters", b"connect.default"  # of this schema, as JSON
+_PARTS: Mapping[str, bytes] = {"doc": b"connect.doc", "parameters": PARAMETERS, "default": DEFAULT}
 _SIMPLE: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(), "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(),
     "float": pa.float32(), "double": pa.float64(), "string": pa.string(), "bytes": pa.binary(),
@@ -102,7 +103,8 @@ def schema_of(kind: pa.DataType, *, optional: bool = False) -> dict[str, Any]:
         ]
         return {"type": "struct", "fields": fields, "optional": optional}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return {"type": "array", "items": schema_of(kind.value_type, optional=kind.value_field.nullable), "optional": optional}
+        items = {**schema_of(kind.value_type, optional=kind.value_field.nullable), **extras_of(kind.value_field.metadata)}
+        return {"type": "array", "items": items, "optional": optional}
     if pa.types.is_map(kind):
         keys, values = schema_of(kind.key_type), schema_of(kind.item_type, optional=kind.item_field.nullable)
         return {"type": "map", "keys": keys, "values": values, "optional": optional}

@@ -22,25 +22,26 @@ def cast_by(column: Any, target: Any, chain: Chain) -> Any:
     Args:
         target: what its types are to become, as far as the chain knows a way.
     """
-    for kind in _steps(column.type, target, chain):
+    for kind in steps_of(column.type, target, chain):
         column = column.cast(kind, safe=False)
     return column
 
 
-def _steps(kind: Any, target: Any, chain: Chain) -> list[Any]:
+def steps_of(kind: Any, target: Any, chain: Chain) -> list[Any]:
+    """The types through which a type becomes another one."""
     if types.is_struct(kind) and types.is_struct(target):
         known = {each.name: each.type for each in target}
-        parts = [_steps(each.type, known.get(each.name, each.type), chain) for each in kind]
+        parts = [steps_of(each.type, known.get(each.name, each.type), chain) for each in kind]
         fields = list(kind)
         return [
             pa.struct([field.with_type(_at(part, step, field.type)) for field, part in zip(fields, parts, strict=True)])
             for step in range(max(map(len, parts), default=0))
         ]
     if types.is_list(kind) and types.is_list(target):
-        items = _steps(kind.value_type, target.value_type, chain)
+        items = steps_of(kind.value_type, target.value_type, chain)
         return [pa.list_(kind.value_field.with_type(each)) for each in items]
     if types.is_map(kind) and types.is_map(target):
-        items = _steps(kind.item_type, target.item_type, chain)
+        items = steps_of(kind.item_type, target.item_type, chain)
         return [pa.map_(kind.key_field, kind.item_field.with_type(each)) for each in items]
     return list(chain(kind, target))
 

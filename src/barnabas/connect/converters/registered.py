@@ -7,12 +7,13 @@ Values are read with the schema whose id they have. They are written with a sche
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from barnabas.connect.converters.avro_schema import DEFAULT, named, plain_text, record_text
+from barnabas.connect.converters.defaults import IGNORED, Defaults, defaults_of, filled
 from barnabas.connect.converters.interface import Converted, Metadata
 from barnabas.connect.converters.json_schema import name_of, version_of
 from barnabas.connect.converters.logical_numbers import (
@@ -21,6 +22,7 @@ from barnabas.connect.converters.logical_numbers import (
     finer_times,
     from_json_numbers,
     json_numbers,
+    steps_of,
     with_finer_times,
 )
 from barnabas.connect.converters.registered_json import json_schema_text, with_times
@@ -38,9 +40,25 @@ if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array
 
 URL = "schema.registry.url"
-OURS = ("auto.register.schemas", "use.latest.version", "enhanced.avro.schema.support", "connect.meta.data")
+OURS = ("auto.register.schemas", "use.latest.version", "enhanced.avro.schema.support", "connect.meta.data", IGNORED)
 MAGIC = "Unknown magic byte!"
 _KEPT = 256  # formats for writing, and schemas for reading
+
+
+class Way(NamedTuple):
+    """How columns of a type are written.
+
+    Args:
+        kind: the type, with what is known of its fields.
+        form: the format.
+        defaults: in place of nulls.
+        steps: the types through which the columns become those of the format.
+    """
+
+    kind: Any
+    form: RegisteredFormat
+    defaults: Defaults
+    steps: Sequence[Any]
 
 
 class _Registered:
@@ -58,7 +76,8 @@ class _Registered:
         self._registers = config.get("auto.register.schemas", "true").strip().lower() == "true"
         self._latest = config.get("use.latest.version", "false").strip().lower() == "true"
         self._reading: dict[str, Sequence[Any]] = {}
-        self._writing: dict[tuple[str, pa.DataType, str | None, int | None], RegisteredFormat] = {}
+        self._fills = config.get(IGNORED, "false").strip().lower() != "true"
+        self._writing: dict[tuple[str, str | None, int | None], list[Way]] = {}
 
     def decode(self, payloads: Array) -> Converted:
         ids = schema_ids(payloads)
@@ -115,9 +134,11 @@ class _Registered:
     def encode(self, column: Array, topic: str, metadata: Metadata = None) -> Array:
         if pa.types.is_null(column.type):
             return column.cast(pa.binary())
-        form = self._form(topic, column.type, name_of(metadata), version_of(metadata))
-        target = pa.struct(list(form.fields)) if form.is_struct else form.fields[0].type
-        values: Any = cast_by(column, target, self.written)
+        way = self._way(topic, column.type, name_of(metadata), version_of(metadata))
+        form = way.form
+        values: Any = filled(column, way.defaults)
+        for kind in way.steps:
+            values = values.cast(kind, safe=False)
         try:
             names = [each.name for each in form.fields]
             if form.is_struct:
@@ -131,22 +152,25 @@ class _Registered:
             raise ConnectError(f"the records for {topic} do not fit to their schema: {error}") from None
         return made
 
-    def _form(self, topic: str, kind: pa.DataType, name: str | None, version: int | None) -> RegisteredFormat:
-        known = topic, kind, name, version
-        if known not in self._writing:
-            if len(self._writing) >= _KEPT:
-                self._writing.clear()
-            try:
-                self._writing[known] = RegisteredFormat(
-                    self._address, self._schema(topic, kind, name, version), is_key=self._is_key
-                )
-            except RegistryUnreachable as error:
-                raise RetriableError(str(error)) from None
-            except RegistryError as error:
-                raise ConnectError(f"the registry refuses the schema of {self._subject(topic)}: {error.message}") from None
-            except (SchemaDataError, TableError) as error:
-                raise ConnectError(str(error)) from None
-        return self._writing[known]
+    def _way(self, topic: str, kind: pa.DataType, name: str | None, version: int | None) -> Way:
+        known = self._writing.get((topic, name, version), [])
+        for each in known:
+            if each.kind.equals(kind, check_metadata=True):
+                return each
+        if len(self._writing) + len(known) >= _KEPT:
+            self._writing.clear()
+        try:
+            form = RegisteredFormat(self._address, self._schema(topic, kind, name, version), is_key=self._is_key)
+        except RegistryUnreachable as error:
+            raise RetriableError(str(error)) from None
+        except RegistryError as error:
+            raise ConnectError(f"the registry refuses the schema of {self._subject(topic)}: {error.message}") from None
+        except (SchemaDataError, TableError) as error:
+            raise ConnectError(str(error)) from None
+        target = pa.struct(list(form.fields)) if form.is_struct else form.fields[0].type
+        made = Way(kind, form, defaults_of(kind) if self._fills else (), steps_of(kind, target, self.written))
+        self._writing.setdefault((topic, name, version), []).append(made)
+        return made
 
     def _subject(self, topic: str) -> str:
         return f"{topic}-{'key' if self._is_key else 'value'}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from barnabas.connect.converters.json_schema import LOGICAL
+from barnabas.connect.converters.json_schema import LOGICAL, extras_of
 from barnabas.connect.converters.logical_numbers import LOGICAL_OF
 from barnabas.tables.schema_texts import schema_text
 
@@ -46,7 +46,14 @@ def _plain(kind: Any) -> Any:
 def _annotate(schema: dict[str, Any], kind: Any) -> None:
     if types.is_struct(kind):
         for each in kind:
-            _annotate(schema["properties"][each.name], each.type)
+            inner = schema["properties"][each.name]
+            _annotate(inner, each.type)
+            default = extras_of(each.metadata).get("default")
+            if default is not None:
+                inner["default"] = default
+        required = [each.name for each in kind if not each.nullable]
+        if required:
+            schema["required"] = required
     elif types.is_list(kind):
         _annotate(schema["items"], kind.value_type)
     elif types.is_map(kind):

@@ -86,7 +86,8 @@ def recovered(job: Job, settings: Mapping[str, str]) -> int | None:
 
 def _batches(job: Job, settings: Mapping[str, str]) -> MicroBatches:
     options = {f"kafka.{name}": value for name, value in settings.items()}
-    return MicroBatches({**options, "sinkName": f"job-{job.name}-{job.generation}"}, _schema())
+    # A view's topic goes with the view, also while its job writes.
+    return MicroBatches({**options, "createTopics": "false", "sinkName": f"job-{job.name}-{job.generation}"}, _schema())
 
 
 def _query(job: Job) -> str:

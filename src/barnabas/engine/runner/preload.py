@@ -17,6 +17,7 @@ NAMES = (  # loaded by name: the house of connectors stands on the engine
     "barnabas.columnar.decode",
     "barnabas.columnar.encode",
     "barnabas.protocol.records.encode_kernels",
+    "barnabas.schemas.arrow.avro_kernels",
     "pyarrow.compute",
 )
 for _name in NAMES:

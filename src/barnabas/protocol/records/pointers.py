@@ -41,6 +41,19 @@ def _copy_bytes(typing_context: Any, to: Any, at: Any, source: Any, begin: Any, 
     return types.void(POINTER, types.int64, POINTER, types.int64, types.int64), generate
 
 
+def pointer_at(kind: Any) -> Any:
+    """A function for kernels: the pointer to values of this type at an address."""
+    pointer = types.CPointer(kind)
+
+    def at_address(typing_context: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], context.get_value_type(pointer))
+
+        return pointer(types.int64), generate
+
+    return intrinsic(at_address)
+
+
 # numba adds the context argument to each call from a kernel.
 pointer_to: Any = intrinsic(_pointer_to)
 copy_bytes: Any = intrinsic(_copy_bytes)

@@ -8,20 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
+from barnabas.lazy_module import is_loaded
 from barnabas.schemas.arrow.shapes import shape_of
-from barnabas.schemas.codecs import codec_of
+from barnabas.schemas.codecs import Codec, TakesRows, codec_of
 from barnabas.schemas.errors import CannotDecode, CannotEncode, SchemaDataError
 from barnabas.schemas.framing import guid_header, id_prefix
 from barnabas.schemas.registered import RegisteredSchema, RegisteredSchemas
 from barnabas.schemas.registry_client import RegistryClient
 from barnabas.schemas.serializer import Deserializer
 
+if TYPE_CHECKING:
+    from barnabas.schemas.arrow.avro_rows import Encoded, Node
+
 VALUE, REASON = "value", "reason"
+KERNELS = "barnabas.schemas.arrow.avro_kernels"
+FEW_ROWS = 200  # fewer are encoded in less time than a process needs to load the kernels
 _KEPT = 64  # registries and readers that a process caches
 
 
@@ -112,24 +119,73 @@ def decode(reader: Reader, data: pa.Array[Any], headers: pa.Array[Any] | None = 
 
 def encode(writer: Writer, data: pa.Array[Any]) -> pa.Array[Any]:
     """The bytes of each value; null stays null. Raises CannotEncode."""
-    codec = codec_of(writer.schema, message=writer.message)
-    convert = _shape(writer.schema, writer.message).from_arrow
+    codec = _codec(writer.schema, writer.message)
     prefix = b""
     if not writer.in_headers:
         assert writer.schema.id is not None  # a look-up by subject always returns an id
         prefix = id_prefix(writer.schema.id, codec.path)
+    found = _in_bulk(writer.schema, data, prefix)
+    if found is None:
+        return encode_each(writer, data)
+    made, later = found
+    rows: Any = pa.array(later)
+    return _merged(made, later, encode_each(writer, data.take(rows))) if len(later) else made
+
+
+def _in_bulk(schema: RegisteredSchema, data: pa.Array[Any], prefix: bytes) -> Encoded | None:
+    """The rows without a Python object for each value; None if there is no such way for them, or if they are too few to load it."""
+    if schema.schema_type != "AVRO" or not (len(data) >= FEW_ROWS or is_loaded(KERNELS)):
+        return None
+    from barnabas.schemas.arrow.avro_rows import encoded
+
+    plan = _plan(schema, data.type)
+    return None if plan is None else encoded(plan, data, prefix)
+
+
+def encode_each(writer: Writer, data: pa.Array[Any]) -> pa.Array[Any]:
+    """`encode` row by row, for any schema and type."""
+    codec, shape = _codec(writer.schema, writer.message), _shape(writer.schema, writer.message)
+    prefix = b"" if writer.in_headers or writer.schema.id is None else id_prefix(writer.schema.id, codec.path)
+    of_row = codec.of_row if isinstance(codec, TakesRows) and codec.takes_rows and data.type == shape.type else None
     made: list[bytes | None] = []
     with_dicts = _maps_of(data.type)
     for found in data.to_pylist():
         if found is None:
             made.append(None)
             continue
+        try:
+            if of_row is not None:
+                made.append(prefix + codec.encode(of_row(found)))
+                continue
+        except (ValueError, TypeError, KeyError, AttributeError, CannotEncode):  # the other way says what is wrong
+            pass
         value = found if with_dicts is None else with_dicts(found)
         try:
-            made.append(prefix + codec.encode(codec.from_json(value if convert is None else convert(value))))
+            value = value if shape.from_arrow is None else shape.from_arrow(value)
+            made.append(prefix + codec.encode(codec.from_json(value)))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise CannotEncode(f"the value does not fit the schema: {error}") from error
     return pa.array(made, pa.binary())
+
+
+def _merged(made: Any, rows: Any, others: Any) -> Any:
+    """The array with others in place of some of its rows."""
+    places = np.arange(len(made))
+    places[rows] = np.arange(len(made), len(made) + len(rows))
+    return pa.concat_arrays([made, others]).take(pa.array(places))
+
+
+@lru_cache(_KEPT)
+def _codec(schema: RegisteredSchema, message: str | None) -> Codec:
+    return codec_of(schema, message=message)
+
+
+@lru_cache(_KEPT)
+def _plan(schema: RegisteredSchema, kind: pa.DataType) -> Node | None:
+    from barnabas.schemas.arrow.avro_rows import plan_of
+    from barnabas.schemas.avro_codec import parse
+
+    return plan_of(parse(schema), kind)
 
 
 def _maps_of(kind: pa.DataType) -> Callable[[Any], Any] | None:

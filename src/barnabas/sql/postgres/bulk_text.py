@@ -32,6 +32,11 @@ def string(array: Array) -> Array:
     return array.cast(pa.binary())
 
 
+def padded(size: int) -> Callable[[Any], Array]:
+    """Texts with spaces up to a number of characters."""
+    return lambda array: keep(compute.utf8_rpad(array, size, " ")).cast(pa.binary())
+
+
 def dictionary(kind: Any) -> Callable[[Any], Array] | None:
     """Of texts; None for other types."""
     if kinds.is_dictionary(kind) and kinds.is_string(kind.value_type):

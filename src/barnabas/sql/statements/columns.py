@@ -15,7 +15,7 @@ from sqlglot import exp
 from barnabas import limits
 from barnabas.incremental.interface import ROW
 from barnabas.sql.catalog.definitions import ALWAYS, BY_DEFAULT, ColumnDefinition
-from barnabas.sql.dialect import IDENTITY_OPTIONS, words_of
+from barnabas.sql.dialect import IDENTITY_OPTIONS, WRITTEN, words_of
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.literals import moment_of
@@ -74,19 +74,6 @@ def columns_of(schema: Any, zone: Zone) -> tuple[list[ColumnDefinition], tuple[s
         raise not_supported("a table needs columns", hint="CREATE TABLE name (column type, …)")
     made = [msgspec.structs.replace(each, nullable=False) if each.name in primary else each for each in columns]
     return made, tuple(primary), numbered
-
-
-def drop_foreign_keys(schema: exp.Schema) -> bool:
-    """Take the references to other tables out of a declaration; whether there were any. Nothing keeps them, as with Spark's own."""
-    named = [each for each in schema.expressions if isinstance(_constraint_of(each), exp.ForeignKey)]
-    kept = [each for each in schema.expressions if not any(each is other for other in named)]
-    schema.set("expressions", kept)
-    found = bool(named)
-    for column in (each for each in kept if isinstance(each, exp.ColumnDef)):
-        others = [each for each in column.constraints if not isinstance(each.kind, exp.Reference)]
-        found = found or len(others) < len(column.constraints)
-        column.set("constraints", others)
-    return found
 
 
 def _constraint_of(item: Any) -> Any:
@@ -205,4 +192,6 @@ def default_text(value: Any, kind: str, zone: Zone) -> str | None:
         raise not_supported(
             f"a default cannot use {node.sql('postgres')}", position_in(value), "use a literal or a function such as now()"
         )
+    if isinstance(value, exp.CurrentTimestamp) and value.meta.get(WRITTEN) == "now":
+        return "now()"
     return str(value.sql("postgres"))

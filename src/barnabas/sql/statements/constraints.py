@@ -176,6 +176,7 @@ def without_constraint(made: TableDefinition, name: str, *, if_exists: bool) -> 
     return msgspec.structs.replace(
         made, unique=tuple(each for each in made.unique if each.name != name),
         checks=tuple(each for each in made.checks if each.name != name),
+        foreign_keys=tuple(each for each in made.foreign_keys if each.name != name),
     )  # fmt: skip
 
 
@@ -189,7 +190,9 @@ def with_other_name(made: TableDefinition, old: str, new: str) -> TableDefinitio
     def renamed(found: Any) -> Any:
         return tuple(msgspec.structs.replace(each, name=new) if each.name == old else each for each in found)
 
-    return msgspec.structs.replace(made, unique=renamed(made.unique), checks=renamed(made.checks))
+    return msgspec.structs.replace(
+        made, unique=renamed(made.unique), checks=renamed(made.checks), foreign_keys=renamed(made.foreign_keys)
+    )
 
 
 def refuse_in_jobs(definition: TableDefinition | None) -> None:

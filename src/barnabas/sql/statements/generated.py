@@ -18,6 +18,7 @@ from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import cast_to, is_default
 from barnabas.sql.states import INVALID_TABLE, not_supported
+from barnabas.sql.writing.fitting import fitted
 
 ROWS = "__written"
 
@@ -55,7 +56,8 @@ def _has_defaults(source: Any) -> bool:
 
 
 def with_generated(session: Host, relation: TopicRelation, rows: pa.Table) -> pa.Table:
-    """The rows with the values of generated columns. Raises SqlError."""
+    """The rows with values that fit the sizes of their columns, and with those of generated columns. Raises SqlError."""
+    rows = fitted(rows, relation.sized, relation.columns)
     generated = generated_of(relation)
     if not generated or not rows.num_rows:
         return rows
@@ -70,7 +72,7 @@ def with_generated(session: Host, relation: TopicRelation, rows: pa.Table) -> pa
     for name in generated:
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, rows.schema.field(place), made.column(name).cast(rows.schema.field(place).type))
-    return rows
+    return fitted(rows, tuple(each for each in relation.sized if each in generated), relation.columns)
 
 
 def check_generated_columns(session: Host, definition: TableDefinition, schema: pa.Schema, text: str) -> None:

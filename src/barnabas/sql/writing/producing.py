@@ -105,7 +105,9 @@ class Producers:
         place, room, count = batch
         if self._single is None:
             plan = transactions.init_producer_id(self._client.config, self._client.cluster, None)
-            self._single = BatchProducer(self._client, _now_ms, owner=self._client.run(plan).owner, any_topic=True)
+            self._single = BatchProducer(
+                self._client, _now_ms, owner=self._client.run(plan).owner, any_topic=True, creates_topics=False
+            )
         single = self._single
         single.ends.clear()
         try:
@@ -134,7 +136,9 @@ class Producers:
 
     def _shape(self, topic: str) -> TopicShape:
         client = self._client
-        client.run(operations.topics_to_write(client.config, client.cluster, [topic], max_age_ms=SHAPE_AGE_S * 1000))
+        client.run(
+            operations.topics_to_write(client.config, client.cluster, [topic], max_age_ms=SHAPE_AGE_S * 1000, creates=False)
+        )
         partitions = len(client.cluster.topics[topic].partitions)
         known = self._shapes.get(topic)
         now = time.monotonic()
@@ -159,7 +163,13 @@ class _Transaction:
         self._producers, self._client, self._id, self._owner = producers, client, transactional_id, owner
         self._second = client.has_second_transactions
         self._producer = BatchProducer(
-            client, _now_ms, owner=owner, transactional_id=transactional_id, second_version=self._second, any_topic=True
+            client,
+            _now_ms,
+            owner=owner,
+            transactional_id=transactional_id,
+            second_version=self._second,
+            any_topic=True,
+            creates_topics=False,
         )
 
     def send(self, place: TopicPartition, room: memoryview | bytes | bytearray, count: int) -> None:

@@ -153,16 +153,9 @@ class CaptureSettings(Struct, frozen=True):
     signal_options: Mapping[str, str]
 
     def takes(self, group: str, table: str) -> bool:
-        """Whether a table of a database or schema is captured."""
-        return f"{group}.{table}" == self.signals or self._shows(group, table)
-
-    def _shows(self, group: str, table: str) -> bool:
-        return self.takes_group(group) and self.takes_table(f"{group}.{table}")
-
-    @property
-    def shows_signals(self) -> bool:
-        """Whether the table of signals has a topic."""
-        return self.signals is not None and self._shows(*self.signals.split(".", 1))
+        """Whether a table of a database or schema is captured. The table of signals is, whatever the lists say."""
+        name = f"{group}.{table}"
+        return name == self.signals or (self.takes_group(group) and self.takes_table(name))
 
     def topic(self, group: str, table: str) -> str:
         """The topic of a table."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -18,12 +20,17 @@ from barnabas.connect.converters.json_converter import JsonConverter
 from barnabas.connect.converters.json_text import text_of
 from barnabas.connect.converters.plain import StringConverter
 from barnabas.connect.errors import ConnectError
+from barnabas.protocol.records.varint import varint
+from barnabas.schemas.arrow.avro_rows import MOST_BYTES, encoded, plan_of
 from barnabas.tables.column_types import table_field
 from barnabas.tables.errors import TableError
+from barnabas.tables.formats import binary_parts
 from barnabas.tables.schema_texts import schema_text
 
 RECORD = "ConnectDefault"  # Confluent's name of a record without one
 ROW_GROUP = 100_000
+MARKER = b"barnabas".ljust(16, b"\0")  # of Avro; the same file has the same bytes
+BLOCK = 16_000  # bytes of a block of Avro; the last record may go beyond
 
 
 class FileFormat(Protocol):
@@ -63,14 +70,38 @@ class AvroFile:
         columns = columns_of(values)
         try:
             fields = [table_field(each) for each in columns.schema]
-            schema = fastavro.parse_schema(json.loads(schema_text("avro", RECORD, fields)))
-            rows = columns.cast(pa.schema(fields)).to_pylist(maps_as_pydicts="strict")
+            text = schema_text("avro", RECORD, fields)
+            columns = columns.cast(pa.schema(fields))
+            schema, in_bulk = fastavro.parse_schema(json.loads(text)), _records(columns, text)
+            rows = columns.to_pylist(maps_as_pydicts="strict") if in_bulk is None else []
         except (TableError, pa.ArrowException) as error:
             raise ConnectError(f"the records cannot be written as Avro: {error}") from None
         out = io.BytesIO()
-        marker = b"barnabas".ljust(16, b"\0")  # the same file has the same bytes
-        fastavro.writer(out, schema, rows, codec=self._codec, sync_marker=marker)
+        fastavro.writer(out, schema, rows, codec=self._codec, sync_marker=MARKER, sync_interval=BLOCK)
+        if in_bulk is not None:
+            _write_blocks(out, in_bulk, is_deflated=self._codec == "deflate")
         return out.getvalue()
+
+
+def _records(columns: pa.Table, text: str) -> Any:
+    """The data of each row; None if they must be written row by row."""
+    is_one = 0 < columns.nbytes <= MOST_BYTES  # fits into one array
+    rows: Any = pa.concat_arrays(columns.to_struct_array().chunks) if is_one else None
+    plan = None if rows is None else plan_of(json.loads(text), rows.type)
+    found = None if plan is None else encoded(plan, rows, b"")
+    return None if found is None or len(found.later) else found.rows
+
+
+def _write_blocks(out: io.BytesIO, records: Any, *, is_deflated: bool) -> None:
+    """Write the blocks behind a header, each of as many records as it takes to have BLOCK bytes."""
+    data, ends = binary_parts(records)
+    row = 0
+    while row < len(records):
+        last = min(int(np.searchsorted(ends, ends[row] + BLOCK)), len(records))
+        block = data[ends[row] : ends[last]].tobytes()
+        block = zlib.compress(block)[2:-1] if is_deflated else block  # the rest of the checksum is there as fastavro leaves it
+        out.write(varint(last - row) + varint(len(block)) + block + MARKER)
+        row = last
 
 
 class _Text:

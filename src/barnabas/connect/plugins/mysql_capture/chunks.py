@@ -113,7 +113,7 @@ class Chunks(Windows):
         table = self._server.table(database, name)
         if not table.names or not self._settings.takes(database, name):
             raise Unreadable("it is not captured any more")
-        shape = shape_of(table, self._settings)
+        shape = shape_of(table, self._settings, self._server.defaults(table))
         order = self._order(table, wanted)
         kinds = [_kind(table, place) for place in order]
         names = [quoted(table.names[place]) for place in order]

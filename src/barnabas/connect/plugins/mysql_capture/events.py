@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import barnabas
-from barnabas.connect.converters.json_schema import NAME
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.plugins.debezium.envelope import SNAPSHOT, TOMBSTONE, Names, enveloped, struct_of
+from barnabas.connect.plugins.debezium.table_columns import Filling, nothing_of
 from barnabas.connect.plugins.mysql_capture.forms import Form
 from barnabas.connect.plugins.mysql_capture.settings import Settings
 
@@ -20,7 +22,7 @@ Row = tuple[Any, ...]
 
 
 class Shape(NamedTuple):
-    """A captured table: its columns, their forms, and the places of its key and of the columns that events have."""
+    """A captured table: its columns, their forms, the places of its key and of the columns that events have, and what stands for nulls."""
 
     database: str
     table: str
@@ -28,21 +30,23 @@ class Shape(NamedTuple):
     forms: tuple[Form, ...]
     key: tuple[int, ...]
     shown: tuple[int, ...]
+    fillings: tuple[Filling, ...]
 
     def columns(self, places: Sequence[int], rows: Sequence[Row | None]) -> Any:
         """A struct of columns of rows; null where there is no row. Raises ConnectError for values without a form."""
         fields, arrays = [], []
+        absent = np.array([row is None for row in rows], np.bool_)
         for place in places:
-            form, name = self.forms[place], self.names[place]
-            metadata = None if form.name is None else {NAME: form.name.encode()}
-            fields.append(pa.field(name, form.kind, nullable=place not in self.key, metadata=metadata))
+            form, name, filling = self.forms[place], self.names[place], self.fillings[place]
+            fields.append(filling.field(name, form.kind, form.name, form.parameters))
             try:
-                arrays.append(form.column([None if row is None else row[place] for row in rows]))
+                found = form.column([None if row is None else row[place] for row in rows])
+                arrays.append(filling.filled(found, absent, partial(nothing_of, form.kind, form.name)))
             except (pa.ArrowException, ValueError, TypeError, AttributeError, OverflowError) as error:
                 raise ConnectError(
                     f"the column {self.database}.{self.table}.{name} has a value that does not fit to its type as it is now: {error}"
                 ) from None
-        return pa.StructArray.from_arrays(arrays, fields=fields, mask=pa.array([row is None for row in rows], pa.bool_()))
+        return pa.StructArray.from_arrays(arrays, fields=fields, mask=pa.array(absent))
 
 
 class Event(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from barnabas.connect.plugins.debezium.table_columns import decimal_parameters
 from barnabas.connect.plugins.mysql_capture.settings import Settings
 
 TIME, DATA = "io.debezium.time.", "io.debezium.data."
@@ -18,14 +19,16 @@ EPOCH = datetime.datetime.combine(DAY_0, datetime.time())  # without a zone, as 
 WHOLE_SECONDS = len("2020-01-01T00:00:00")
 MICROSECOND = datetime.timedelta(microseconds=1)
 _NUMBERS = re.compile(r"\((\d+)(?:,(\d+))?\)")
+_WORDS = re.compile(r"'((?:[^']|'')*)'")
 
 
 class Form(NamedTuple):
-    """The form of a column: its type, how a value becomes one of the type, and the name of its schema."""
+    """The form of a column: its type, how a value becomes one of the type, and the name and the parameters of its schema."""
 
     kind: Any
     convert: Callable[[Any], Any]
     name: str | None = None
+    parameters: Mapping[str, str] | None = None
 
     def column(self, values: list[Any]) -> Any:
         """The values, null where there is none."""
@@ -50,11 +53,14 @@ def form_of(declared: str, settings: Settings) -> Form:
         form = _TIMES[kind](first, settings.times == "connect")
         return form._replace(convert=_of_time(form.convert))
     if kind == "bit":
-        return Form(pa.bool_(), _bit_set) if first <= 1 else Form(pa.binary(), _bits, f"{DATA}Bits")
+        return Form(pa.bool_(), _bit_set) if first <= 1 else Form(pa.binary(), _bits, f"{DATA}Bits", {"length": str(first)})
     if kind == "binary":  # the binary log leaves out the zeros at the end
         return Form(pa.binary(), lambda value: _bytes(value).ljust(first, b"\0"))
     if kind in {"varbinary", "tinyblob", "blob", "mediumblob", "longblob", "geometry", "point", "polygon"}:
         return Form(pa.binary(), _bytes)
+    if kind in {"enum", "set"}:
+        words = [each.replace("''", "'") for each in _WORDS.findall(declared)]
+        return Form(pa.string(), _text, f"{DATA}{'Enum' if kind == 'enum' else 'EnumSet'}", {"allowed": ",".join(words)})
     return _NAMED.get(kind, Form(pa.string(), _text))
 
 
@@ -69,7 +75,8 @@ def _decimal(precision: int, scale: int, settings: Settings) -> Form:
         return Form(pa.string(), lambda value: format(value, "f"))
     if settings.decimals == "double":
         return Form(pa.float64(), float)
-    return Form(pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale), lambda value: value)
+    kind: Any = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
+    return Form(kind, lambda value: value, None, decimal_parameters(kind))
 
 
 def _date(_digits: int, is_connect: bool) -> Form:
@@ -161,6 +168,5 @@ def _number(value: Any) -> int:
 
 _NAMED: Mapping[str, Form] = {
     "float": Form(pa.float32(), float), "double": Form(pa.float64(), float), "real": Form(pa.float64(), float),
-    "year": Form(pa.int32(), _year, f"{TIME}Year"), "enum": Form(pa.string(), _text, f"{DATA}Enum"),
-    "set": Form(pa.string(), _text, f"{DATA}EnumSet"), "json": Form(pa.string(), _text, f"{DATA}Json"),
+    "year": Form(pa.int32(), _year, f"{TIME}Year"), "json": Form(pa.string(), _text, f"{DATA}Json"),
 }  # fmt: skip

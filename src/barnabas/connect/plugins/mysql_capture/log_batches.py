@@ -62,6 +62,10 @@ class LogBatches:
             self._shapes[table] = self._shape_of(table) if takes else None
         self._by_id[table_id] = self._shapes[table]
 
+    def forget_shapes(self) -> None:
+        """A statement may have given columns of tables other defaults, which the log does not tell."""
+        self._shapes.clear()
+
     def is_captured(self, table_id: int) -> bool:
         """Whether the changes with this id become records."""
         return self._by_id.get(table_id) is not None
@@ -86,14 +90,11 @@ class LogBatches:
 
     def _change(self, shape: Shape, old: Row | None, new: Row | None, at: Event) -> None:
         chunks = self._chunks
-        if chunks is None or not chunks.is_signals(shape):
-            if chunks is not None:
-                chunks.changed(shape, old, new)
-            self._add(shape, events_of(shape, old, new, self._settings, at))
-            return
-        if self._settings.shows_signals:
-            self._add(shape, events_of(shape, old, new, self._settings, at))
-        if old is None and new is not None:
+        is_signals = chunks is not None and chunks.is_signals(shape)
+        if chunks is not None and not is_signals:
+            chunks.changed(shape, old, new)
+        self._add(shape, events_of(shape, old, new, self._settings, at))
+        if chunks is not None and is_signals and old is None and new is not None:
             signal, read, events = chunks.signal(new, at)
             self.is_news |= signal.kind != OPEN
             if read is not None:

@@ -43,6 +43,7 @@ class LoggedTable(NamedTuple):
     Args:
         declared: the types of its columns, as `forms.py` takes them.
         key: the names of the columns of the primary key, in its order.
+        required: the names of the columns that are NOT NULL.
     """
 
     database: str
@@ -50,6 +51,7 @@ class LoggedTable(NamedTuple):
     names: tuple[str, ...]
     declared: tuple[str, ...]
     key: tuple[str, ...]
+    required: frozenset[str] = frozenset()
 
 
 def table_of(event: Any) -> LoggedTable:
@@ -57,7 +59,9 @@ def table_of(event: Any) -> LoggedTable:
     columns, meta = event.columns, event.optional_metadata
     places = list(meta.simple_primary_key_list) or list(meta.primary_keys_with_prefix)
     names = tuple(each.name for each in columns)
-    return LoggedTable(event.schema, event.table, names, tuple(map(declared, columns)), tuple(names[place] for place in places))
+    key, bits = tuple(names[place] for place in places), event.null_bitmask
+    required = frozenset(name for place, name in enumerate(names) if not bits[place >> 3] >> (place & 7) & 1)
+    return LoggedTable(event.schema, event.table, names, tuple(map(declared, columns)), key, required)
 
 
 def declared(column: Any) -> str:
@@ -74,7 +78,15 @@ def declared(column: Any) -> str:
         return f"decimal({column.precision},{column.decimals})"
     if kind == FIELD_TYPE.BIT:
         return f"bit({column.bits})"
+    if kind in {FIELD_TYPE.ENUM, FIELD_TYPE.SET}:
+        words = column.enum_values[1:] if kind == FIELD_TYPE.ENUM else column.set_values
+        return f"{_OTHERS[kind]}({','.join(quoted_text(each) for each in words)})"
     return _OTHERS.get(kind, "text")
+
+
+def quoted_text(text: str) -> str:
+    """A text as a declaration has it."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def times_of(columns: Sequence[Any]) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,8 @@ import pymysql
 import pymysql.cursors
 
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugins.debezium.table_columns import Filling
+from barnabas.connect.plugins.mysql_capture.defaults import Declared, declared_default, default_of
 from barnabas.connect.plugins.mysql_capture.events import Row, Shape
 from barnabas.connect.plugins.mysql_capture.forms import form_of
 from barnabas.connect.plugins.mysql_capture.logged import LoggedTable
@@ -35,6 +37,7 @@ class Server:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.connection = self._connected()
+        self._is_mariadb = "mariadb" in str(self.run("SELECT version()")[0][0]).lower()
 
     def _connected(self) -> Any:
         with translated(self._settings, "cannot be reached"):
@@ -86,17 +89,17 @@ class Server:
 
     def shape(self, database: str, table: str) -> Shape:
         """A table as it is now."""
-        return shape_of(self.table(database, table), self._settings)
+        found = self.table(database, table)
+        return shape_of(found, self._settings, self.defaults(found))
 
     def table(self, database: str, table: str) -> LoggedTable:
         """A table as it is now, in the form of the log; without columns if it is not there."""
         where = "WHERE table_schema = %s AND table_name = %s"
-        declared: dict[str, str] = dict(
-            self.run(
-                f"SELECT column_name, column_type FROM information_schema.columns {where} ORDER BY ordinal_position",
-                (database, table),
-            )
+        columns = self.run(
+            f"SELECT column_name, column_type, is_nullable FROM information_schema.columns {where} ORDER BY ordinal_position",
+            (database, table),
         )
+        declared: dict[str, str] = {name: kind for name, kind, _ in columns}
         key = [
             name
             for (name,) in self.run(
@@ -105,7 +108,18 @@ class Server:
                 (database, table),
             )
         ]
-        return LoggedTable(database, table, tuple(declared), tuple(declared.values()), tuple(key))
+        required = frozenset(name for name, _, nullable in columns if nullable == "NO")
+        return LoggedTable(database, table, tuple(declared), tuple(declared.values()), tuple(key), required)
+
+    def defaults(self, table: LoggedTable) -> dict[str, Declared]:
+        """The defaults of a table's columns, by name, as they are now: the log does not tell those of then."""
+        rows = self.run(
+            "SELECT column_name, column_default, extra FROM information_schema.columns "
+            "WHERE table_schema = %s AND table_name = %s AND column_default IS NOT NULL",
+            (table.database, table.table),
+        )
+        found = {name: declared_default(text, extra, is_mariadb=self._is_mariadb) for name, text, extra in rows}
+        return {name: each for name, each in found.items() if each is not None}
 
     def unique(self, table: LoggedTable) -> tuple[str, ...]:
         """The columns of a table that are never null and that have a unique index of their own."""
@@ -142,12 +156,22 @@ class Server:
             self.connection.close()
 
 
-def shape_of(table: LoggedTable, settings: Settings) -> Shape:
-    """The shape of a table."""
+def shape_of(table: LoggedTable, settings: Settings, defaults: Mapping[str, Declared]) -> Shape:
+    """The shape of a table.
+
+    Args:
+        defaults: of its columns, by name.
+    """
     names = table.names
     forms = tuple(form_of(each, settings) for each in table.declared)
     shown = tuple(at for at, name in enumerate(names) if settings.takes_column(f"{table.database}.{table.table}.{name}"))
-    return Shape(table.database, table.table, names, forms, tuple(names.index(name) for name in table.key), shown)
+    fillings = []
+    for name, declared, form in zip(names, table.declared, forms, strict=True):
+        is_required = name in table.required or name in table.key
+        fillings.append(Filling(is_required, default_of(defaults.get(name), declared, form, is_required=is_required)))
+    return Shape(
+        table.database, table.table, names, forms, tuple(names.index(name) for name in table.key), shown, tuple(fillings)
+    )
 
 
 def quoted(name: str) -> str:

@@ -23,10 +23,10 @@ from barnabas.connect.plugins.debezium.settings import REST_S
 from barnabas.connect.plugins.debezium.signals import Reading, signal_errors
 from barnabas.connect.plugins.debezium.unsupported import unsupported
 from barnabas.connect.plugins.mysql_capture.chunks import Chunks
-from barnabas.connect.plugins.mysql_capture.events import Event, Row, records_of
+from barnabas.connect.plugins.mysql_capture.events import Event, Row, Shape, records_of
 from barnabas.connect.plugins.mysql_capture.log_batches import LogBatches
 from barnabas.connect.plugins.mysql_capture.log_reader import LogReader
-from barnabas.connect.plugins.mysql_capture.logged import right_time, table_of, times_of, truncated
+from barnabas.connect.plugins.mysql_capture.logged import LoggedTable, right_time, table_of, times_of, truncated
 from barnabas.connect.plugins.mysql_capture.server import Server, shape_of, translated
 from barnabas.connect.plugins.mysql_capture.settings import IDLE, KEYS, Settings, settings_of
 
@@ -35,6 +35,7 @@ SNAPSHOTS = ("initial", "initial_only")
 _WITHIN = re.compile(
     r"\s*(?:BEGIN|SAVEPOINT|RELEASE|ROLLBACK\s+(?:WORK\s+)?TO|XA\s+(?:START|BEGIN|END|PREPARE))\b", re.IGNORECASE
 )  # ends no transaction
+_ALTERS = re.compile(r"\b(?:ALTER|CREATE|RENAME|DROP)\b", re.IGNORECASE)
 
 
 class MysqlCapture(Source):
@@ -70,7 +71,12 @@ class MysqlCapture(Source):
     ) -> Iterator[Batch]:  # fmt: skip
         signals = settings.signals
         chunks = None if signals is None else Chunks(settings, server, Reading(offset), signals)
-        batches = LogBatches(settings, offset, lambda table: shape_of(table, settings), chunks)
+
+        def shape(table: LoggedTable) -> Shape:
+            server.revive()  # it may not have been used for hours
+            return shape_of(table, settings, server.defaults(table))
+
+        batches = LogBatches(settings, offset, shape, chunks)
         with (
             closing(chunks) if chunks is not None else nullcontext(),
             translated(settings, "does not send its binary log"), closing(LogReader(settings, offset)) as reader,
@@ -122,6 +128,8 @@ def _receive_statement(batches: LogBatches, event: Any, place: tuple[str, int], 
     query, database = _text(event.query), _text(event.schema)
     if _WITHIN.match(query):
         return
+    if _ALTERS.search(query):
+        batches.forget_shapes()
     emptied = truncated(query, database)
     if emptied is not None and settings.takes(*emptied) and TRUNCATE not in settings.skipped and not settings.is_flat:
         batches.table_truncated(server.shape(*emptied), _at(event, place))

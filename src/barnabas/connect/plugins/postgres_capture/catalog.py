@@ -20,6 +20,20 @@ RELEASE_S = 0.05  # until the slot may be free
 LEAST_VERSION = 100_000  # 10, the first with pgoutput
 
 
+class Said(NamedTuple):
+    """What the catalog says of a column beside its type.
+
+    Args:
+        is_required: whether the column, or its domain, is NOT NULL.
+        is_domain: whether its type is a domain.
+        default: an expression; None for none.
+    """
+
+    is_required: bool = False
+    is_domain: bool = False
+    default: str | None = None
+
+
 class Slot(NamedTuple):
     """A replication slot."""
 
@@ -157,6 +171,17 @@ class Catalog:
         )
         return tuple(Column(name, kind, modifier, False) for name, kind, modifier in rows)
 
+    def said(self, oid: int) -> dict[str, Said]:
+        """What is said of the columns of a table, by name, as they are now."""
+        rows = self.run(
+            "SELECT a.attname, a.attnotnull OR t.typnotnull, t.typtype = 'd', pg_get_expr(d.adbin, d.adrelid) "
+            "FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
+            "LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum "
+            "WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped",
+            (oid,),
+        )
+        return {name: Said(*each) for name, *each in rows}
+
     def key(self, oid: int) -> tuple[str, ...]:
         """The columns of the primary key of a table, in its order; none if it has none."""
         rows = self.run(
@@ -184,8 +209,8 @@ class Catalog:
     def _type(self, oid: int, modifier: int) -> PgType:
         if (oid, modifier) not in self._types:
             rows = self.run(
-                "SELECT typname, typtype::text, typbasetype, typtypmod, CASE WHEN typcategory = 'A' THEN typelem ELSE 0 END "
-                "FROM pg_type WHERE oid = %s",
+                "SELECT typname, typtype::text, typbasetype, typtypmod, CASE WHEN typcategory = 'A' THEN typelem ELSE 0 END, "
+                "ARRAY(SELECT enumlabel::text FROM pg_enum WHERE enumtypid = t.oid ORDER BY enumsortorder) FROM pg_type t WHERE oid = %s",
                 (oid,),
             )
             self._types[oid, modifier] = self._made(rows, modifier)
@@ -194,10 +219,10 @@ class Catalog:
     def _made(self, rows: list[Any], modifier: int) -> PgType:
         if not rows:
             return PgType("unknown")  # it was dropped since
-        name, kind, base, base_modifier, element = rows[0]
+        name, kind, base, base_modifier, element, labels = rows[0]
         if kind == "d":
             return self._type(base, base_modifier)
-        return PgType(name, modifier, kind == "e", self._type(element, -1) if element else None)
+        return PgType(name, modifier, kind == "e", self._type(element, -1) if element else None, tuple(labels))
 
     def close(self) -> None:
         """Close the connection."""

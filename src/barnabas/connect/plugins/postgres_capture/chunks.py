@@ -87,13 +87,11 @@ class Chunks(Windows):
         """Take note of what a part has: the events that become records, and whether the offset must be kept."""
         shown, signals = Made(), list[tuple[Signal, Places]]()
         for shape, events in made:
-            is_signals = _name_of(shape.relation) == self._signals
-            if is_signals:
+            if _name_of(shape.relation) == self._signals:
                 signals += _signals(shape, events)
             else:
                 self._note(shape, events)
-            if not is_signals or self._settings.shows_signals:
-                shown.append((shape, events))
+            shown.append((shape, events))
         for signal, at in signals:
             chunk = self.signalled(signal)
             if chunk is not None:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from barnabas.connect.converters.json_text import two_complement
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.plugins.debezium.table_columns import Filling, decimal_parameters
 from barnabas.connect.plugins.postgres_capture import texts, times
 from barnabas.connect.plugins.postgres_capture.settings import Settings
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 Convert = Callable[[Any], Any]
 DATA = "io.debezium.data."
-VARIABLE = pa.struct([pa.field("scale", pa.int32()), pa.field("value", pa.binary())])
+VARIABLE = pa.struct([pa.field("scale", pa.int32(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
 POINT = pa.struct([
     pa.field("x", pa.float64(), nullable=False), pa.field("y", pa.float64(), nullable=False), pa.field("wkb", pa.binary()),
     pa.field("srid", pa.int32()),
@@ -39,12 +40,14 @@ class PgType(NamedTuple):
         modifier: length or precision; -1 for none.
         is_enum: whether it is an enumeration.
         element: of an array.
+        labels: of an enumeration.
     """
 
     name: str
     modifier: int = -1
     is_enum: bool = False
     element: PgType | None = None
+    labels: tuple[str, ...] = ()
 
 
 class Form(NamedTuple):
@@ -55,12 +58,16 @@ class Form(NamedTuple):
         convert: from texts, as PostgreSQL writes them.
         name: of its schema in Kafka Connect.
         placeholder: the text for a large value that is not sent; None: null.
+        nothing: the text that stands for a value of a required column that is not there; None: as `nothing_of` has it.
+        parameters: of its schema.
     """
 
     kind: Any
     convert: Convert
     name: str | None = None
     placeholder: str | None = None
+    nothing: str | None = None
+    parameters: Mapping[str, str] | None = None
 
 
 def form_of(of: PgType, settings: Settings) -> Form:
@@ -68,7 +75,7 @@ def form_of(of: PgType, settings: Settings) -> Form:
     if of.element is not None:
         return _array(form_of(of.element._replace(modifier=of.modifier), settings), settings)
     if of.is_enum:
-        return Form(pa.string(), _same, f"{DATA}Enum")
+        return Form(pa.string(), _same, f"{DATA}Enum", parameters={"allowed": ",".join(of.labels)})
     if of.name in _SIMPLE:
         return _SIMPLE[of.name]
     if made := _FACTORIES.get(of.name):
@@ -91,6 +98,7 @@ _SIMPLE: Mapping[str, Form] = {
 }  # fmt: skip
 _TEXT_NAMES = {
     "json": f"{DATA}Json", "jsonb": f"{DATA}Json", "uuid": f"{DATA}Uuid", "xml": f"{DATA}Xml", "ltree": f"{DATA}Ltree",
+    "tsvector": f"{DATA}Tsvector",
 }  # fmt: skip
 
 
@@ -102,13 +110,13 @@ def _numeric(of: PgType, settings: Settings) -> Form:
     precision, scale = (of.modifier - 4) >> 16 & 0xFFFF, ((of.modifier - 4 & 0x7FF) ^ 1024) - 1024
     if of.modifier < 0 or precision > MOST_DIGITS or not 0 <= scale <= precision:
         number = int.from_bytes(settings.placeholder.encode(), "big", signed=True)
-        return Form(VARIABLE, _variable, f"{DATA}VariableScaleDecimal", str(number))
+        return Form(VARIABLE, _variable, f"{DATA}VariableScaleDecimal", str(number), "0")
     return _decimal(precision, scale)
 
 
 def _decimal(precision: int, scale: int) -> Form:
     kind: Any = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
-    return Form(kind, lambda column: _exact(column, kind))
+    return Form(kind, lambda column: _exact(column, kind), parameters=decimal_parameters(kind))
 
 
 def _exact(column: Any, kind: Any) -> Any:
@@ -141,7 +149,8 @@ def _no_number(column: Any, reason: object) -> ConnectError:
 
 def _money(_of: PgType, settings: Settings) -> Form:
     inner = _numeric(PgType("numeric", (19 << 16 | 2) + 4), settings)
-    return inner._replace(convert=lambda column: inner.convert(pc.replace_substring_regex(column, "[$,]", "")))
+    convert = inner.convert
+    return inner._replace(convert=lambda column: convert(pc.replace_substring_regex(column, "[$,]", "")), parameters=None)
 
 
 def _bytea(_of: PgType, settings: Settings) -> Form:
@@ -153,7 +162,7 @@ def _bytes(column: Any) -> Array:
 
 
 def _point(_of: PgType, _settings: Settings) -> Form:
-    return Form(POINT, _points, f"{DATA}geometry.Point")
+    return Form(POINT, _points, f"{DATA}geometry.Point", nothing="(0,0)")
 
 
 def _points(column: Any) -> Array:
@@ -172,7 +181,7 @@ def _bits(of: PgType, _settings: Settings) -> Form:
         packed = [None if each is None else int(each or "0", 2).to_bytes(-(-len(each) // 8), "little") for each in values]
         return pa.array(packed, pa.binary())
 
-    return Form(pa.binary(), convert, f"{DATA}Bits")
+    return Form(pa.binary(), convert, f"{DATA}Bits", parameters=None if of.modifier < 0 else {"length": str(of.modifier)})
 
 
 def _hstore(_of: PgType, settings: Settings) -> Form:
@@ -180,7 +189,7 @@ def _hstore(_of: PgType, settings: Settings) -> Form:
         values = [None if each is None else texts.pairs(each) for each in column.to_pylist()]
         return pa.array([None if each is None else msgspec.json.encode(each).decode() for each in values], pa.string())
 
-    return Form(pa.string(), convert, f"{DATA}Json", f'"{settings.placeholder}"=>""')
+    return Form(pa.string(), convert, f"{DATA}Json", f'"{settings.placeholder}"=>""', "")
 
 
 def _time(of: PgType, settings: Settings) -> Form:
@@ -194,7 +203,7 @@ _FACTORIES: Mapping[str, Callable[[PgType, Settings], Form]] = {
 
 
 def _array(element: Form, settings: Settings) -> Form:
-    kind = pa.list_(element.kind)
+    kind: Any = pa.list_(Filling().field("item", element.kind, element.name, element.parameters))
 
     def convert(column: Any) -> Array:
         lists = [None if each is None else texts.elements(each) for each in column.to_pylist()]
@@ -204,7 +213,8 @@ def _array(element: Form, settings: Settings) -> Form:
             at += 0 if each is None else len(each)
             ends.append(at)
         mask = pa.array([each is None for each in lists], pa.bool_())
-        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), element.convert(flat), mask=mask)
+        offsets: Any = pa.array(ends, pa.int32())
+        return pa.ListArray.from_arrays(offsets, element.convert(flat), type=kind, mask=mask)
 
     placeholder = element.placeholder
     if pa.types.is_integer(element.kind) or pa.types.is_floating(element.kind):
