@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -149,6 +149,8 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         is_renamed: whether the topic has a name that the table had before.
         unique, checks: the constraints that statements keep.
         foreign_keys: references to other tables, which nothing keeps.
+        key_name: of the primary key's constraint; empty: `<table>_pkey`.
+        comments: of constraints and indexes, by their names.
         on_conflict: what becomes of a new row whose key is there, `overwrite` or `nothing`; empty: it is refused.
         has_row_names: of a keyed table without a key: whether the hidden column ROW names a row by the partition and the offset of its
             first record (`tables.row_names`). Otherwise the records have keys that an earlier version made, which nothing reads.
@@ -184,6 +186,13 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     has_row_names: bool = False
     foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
     plain_indexes: tuple[IndexDefinition, ...] = ()
+    key_name: str = ""
+    comments: Mapping[str, str] = {}
+
+    @property
+    def key_constraint(self) -> str:
+        """The name of the primary key's constraint; empty without one."""
+        return (self.key_name or f"{self.plain_name}_pkey") if self.key and self.is_keyed else ""
 
     @property
     def constraints(self) -> list[UniqueDefinition | CheckDefinition | ForeignKeyDefinition]:
@@ -193,7 +202,7 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     @property
     def constraint_names(self) -> list[str]:
         """Of the key, of constraints and of unique indexes."""
-        own = [f"{self.plain_name}_pkey"] if self.key and self.is_keyed else []
+        own = [self.key_constraint] if self.key_constraint else []
         kept = [*(each.name for each in self.unique), *(each.name for each in self.checks)]
         return [*own, *kept, *(each.name for each in self.foreign_keys)]
 

@@ -220,7 +220,7 @@ def _rename_constraint(session: Host, statement: Statement, at: int) -> Ready:
     if end < len(statement.tokens):
         raise syntax_error(f'syntax error at or near "{statement.tokens[end].text}"', statement.position(end))
     with_other_name(definition, old[-1], new[-1])
-    return _changing(session, statement, definition.name, lambda made: with_other_name(made, old[-1], new[-1]), "ALTER TABLE")
+    return changing(session, statement, definition.name, lambda made: with_other_name(made, old[-1], new[-1]), "ALTER TABLE")
 
 
 def _checked_values(session: Host, name: str, apply: Change, text: str) -> Mapping[str, str]:
@@ -253,7 +253,7 @@ def _watermark(session: Host, statement: Statement) -> Ready:
         return msgspec.structs.replace(made, watermark=mark)
 
     apply(definition)
-    return _changing(session, statement, definition.name, apply, "ALTER TABLE")
+    return changing(session, statement, definition.name, apply, "ALTER TABLE")
 
 
 def _actions(tree: Any) -> list[Any]:
@@ -306,43 +306,9 @@ def _with_default(made: TableDefinition, item: Any, zone: Zone) -> TableDefiniti
     return msgspec.structs.replace(made, columns=columns)
 
 
-_COMMENTED = ("TABLE", "VIEW")
+def changing(session: Host, statement: Statement, name: str, apply: Change, tag: str) -> Ready:
+    """The statement that writes a changed definition."""
 
-
-def comment(session: Host, statement: Statement, _: Any) -> Ready:
-    """COMMENT ON TABLE | COLUMN name IS 'text' | NULL."""
-    is_removed = statement.word(len(statement.tokens) - 1) == "NULL"  # sqlglot takes only texts
-    tokens = [*statement.tokens[:-1], *tokens_of("''")] if is_removed else statement.tokens
-    tree = parse(
-        Statement(statement.text, [each for at, each in enumerate(tokens) if at != 2 or statement.word(2) != "MATERIALIZED"])
-    )
-    kind = str(tree.args.get("kind", "")).upper() if isinstance(tree, exp.Comment) else ""
-    if kind not in (*_COMMENTED, "COLUMN"):
-        raise not_supported(
-            f"COMMENT ON {kind or statement.word(2)} is not supported", statement.position(0), "there are TABLE, VIEW and COLUMN"
-        )
-    text = None if is_removed else tree.expression.name
-    if kind in _COMMENTED:
-        name = definition_named(session, tree.this).name
-        return _changing(session, statement, name, lambda made: msgspec.structs.replace(made, comment=text), "COMMENT")
-    column = tree.this
-    if not isinstance(column, exp.Column) or not column.table:
-        raise syntax_error("COMMENT ON COLUMN needs table.column", statement.position(3))
-    table = exp.table_(column.table)
-    definition = definition_named(session, table)
-    found = definition.column(column.name)
-    if found is None:
-        raise SqlError(UNDEFINED_COLUMN, f'column "{column.name}" of relation "{definition.name}" does not exist')
-    wanted = found.name
-
-    def apply(made: TableDefinition) -> TableDefinition:
-        columns = tuple(msgspec.structs.replace(each, comment=text) if each.name == wanted else each for each in made.columns)
-        return msgspec.structs.replace(made, columns=columns)
-
-    return _changing(session, statement, definition.name, apply, "COMMENT")
-
-
-def _changing(session: Host, statement: Statement, name: str, apply: Change, tag: str) -> Ready:
     def run(_: Sequence[Any]) -> Result:
         changed(session, name, apply)
         return Done(tag)

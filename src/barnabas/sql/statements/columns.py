@@ -76,6 +76,16 @@ def columns_of(schema: Any, zone: Zone) -> tuple[list[ColumnDefinition], tuple[s
     return made, tuple(primary), numbered
 
 
+def key_name_of(schema: Any) -> str:
+    """The name that a declaration gives the primary key; empty if it gives none."""
+    for item in schema.expressions:
+        for each in item.constraints if isinstance(item, exp.ColumnDef) else [item]:
+            kind = each.kind if isinstance(each, exp.ColumnConstraint) else _constraint_of(each)
+            if isinstance(kind, (exp.PrimaryKey, exp.PrimaryKeyColumnConstraint)) and kind is not each and each.this is not None:
+                return str(each.this.name)
+    return ""
+
+
 def _constraint_of(item: Any) -> Any:
     """The constraint of an entry of a declaration, with or without a name."""
     return item.expressions[0] if isinstance(item, exp.Constraint) and item.expressions else item

@@ -20,7 +20,7 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.sequences import check_name, name_in
 from barnabas.sql.results import Done
-from barnabas.sql.statements.columns import columns_of, folded, key_column
+from barnabas.sql.statements.columns import columns_of, folded, key_column, key_name_of
 from barnabas.sql.statements.constraints import check_conditions, take_constraints, with_constraints
 from barnabas.sql.statements.enforcement import checks_plan
 from barnabas.sql.statements.foreign_keys import NOT_ENFORCED, take_references, with_references
@@ -177,6 +177,7 @@ def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, M
         return TableDefinition(name, options.topic_of(name), (), format=options.format, mode=options.mode), options, {}
     mark = take_watermark(schema)
     constraints = take_constraints(schema)
+    key_name = key_name_of(schema)
     columns, primary, numbered = columns_of(schema, session.zone)
     key = tuple(key_column(columns, each) for each in options.key) or primary
     if primary and key != primary:
@@ -190,6 +191,7 @@ def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, M
     definition = TableDefinition(
         name, options.topic_of(name), tuple(columns), key, bool(primary) or has_names, options.format, mode=options.mode,
         watermark=watermark, has_row_names=has_names, on_conflict=options.on_conflict,
+        key_name=key_name,
     )  # fmt: skip
     check(definition)
     return with_constraints(definition, constraints), options, numbered

@@ -104,7 +104,8 @@ def _shown(table: str, facts: Facts) -> str:
 def _table_text(definition: TableDefinition, facts: Facts) -> str:
     lines = [_column_text(definition, each, facts) for each in definition.columns]
     if definition.key and definition.is_keyed:
-        lines.append(f"PRIMARY KEY ({', '.join(map(shown_name, definition.key))})")
+        named = f"CONSTRAINT {shown_name(definition.key_name)} " if definition.key_name else ""
+        lines.append(f"{named}PRIMARY KEY ({', '.join(map(shown_name, definition.key))})")
     constraints = [
         *((each.name, each.declared) for each in definition.unique),
         *((each.name, each.text) for each in definition.checks),

@@ -37,7 +37,9 @@ def rename(session: Host, old: str, new: str) -> None:
             raise not_supported(f'the stream "{old}" cannot be renamed', hint="CREATE VIEW gives another name")
         made: dict[str, TableDefinition | None] = {
             old: None,
-            new: with_renamed_table(msgspec.structs.replace(tables[old], name=new, is_renamed=True), old, new),
+            new: with_renamed_table(
+                msgspec.structs.replace(tables[old], name=new, is_renamed=True, key_name=tables[old].key_constraint), old, new
+            ),
         }
         made |= {table.name: with_renamed_table(table, old, new) for table, _ in referring(tables, old)}
         for user in users_of(tables, old):

@@ -8,7 +8,19 @@ from msgspec import Struct
 
 from barnabas.sql.catalog.constraints import ForeignKeyDefinition
 from barnabas.sql.catalog.names import shown_name
-from barnabas.sql.catalog.postgres.contents import BTREE, CLASS_ROW, Described, Facts, Make, Row, attribute, number_of
+from barnabas.sql.catalog.postgres.contents import (
+    BTREE,
+    CLASS,
+    CLASS_ROW,
+    CONSTRAINT,
+    Described,
+    Facts,
+    Make,
+    Row,
+    attribute,
+    descriptions,
+    number_of,
+)
 
 _ENFORCED: Row = {"is_deferrable": "NO", "initially_deferred": "NO", "enforced": "YES"}
 
@@ -63,7 +75,8 @@ def indexes_of(each: Described) -> list[Index]:
     """The indexes of a table."""
     found = []
     if each.keys:
-        found.append(Index(each, f"{each.shown}_pkey", each.keys, f"PRIMARY KEY ({_listed(each.keys)})", True))
+        named = each.definition.key_constraint if each.definition is not None else ""
+        found.append(Index(each, named or f"{each.shown}_pkey", each.keys, f"PRIMARY KEY ({_listed(each.keys)})", True))
     for unique in each.definition.unique if each.definition is not None else ():
         text = "" if unique.is_index else unique.text
         is_nullable = unique.is_nullable or unique.is_primary  # NULLS NOT DISTINCT is not said of a key
@@ -184,6 +197,16 @@ def _every(facts: Facts) -> list[_Constraint]:
     return [found for each in facts.tables for found in _constraints_of(each, tables)]
 
 
+def _comments(facts: Facts) -> Iterable[Row]:
+    yield from descriptions(facts)
+    found: list[tuple[_Constraint | Index, int]] = [(each, CONSTRAINT) for each in _every(facts)]
+    there = {(each.table.name, each.name) for each, _ in found}
+    for each, kind in [*found, *((index, CLASS) for index in _all(facts) if (index.table.name, index.name) not in there)]:
+        text = each.table.definition.comments.get(each.name) if each.table.definition is not None else None
+        if text is not None:
+            yield {"objoid": each.oid, "classoid": kind, "objsubid": 0, "description": text}
+
+
 def _constraints(facts: Facts) -> Iterable[Row]:
     for each in _every(facts):
         yield {
@@ -267,6 +290,7 @@ MAKERS: Mapping[str, Make] = {
     "pg_index": _indexes,
     "pg_indexes": _index_texts,
     "pg_constraint": _constraints,
+    "pg_description": _comments,
     "barnabas_constraints": _texts,
 }
 OF_INFORMATION: Mapping[str, Make] = {

@@ -24,7 +24,7 @@ from barnabas.sql.catalog.sequences import Sequence as Numbered
 OWNER, DATABASE, SPACE = 10, 5, 1663  # numbers of the user, the database and the tablespace
 PUBLIC, SYSTEM, INFORMATION = 2200, 11, 13000  # of the schemas
 HEAP, BTREE = 2, 403  # of the access methods
-CLASS = 1259  # of pg_class itself, in pg_description
+CLASS, CONSTRAINT = 1259, 2606  # of pg_class and pg_constraint themselves, in pg_description
 FIRST_OID = 16_384  # of an object of a user
 Row = dict[str, Any]
 
@@ -254,7 +254,8 @@ def _defaults(facts: Facts) -> Iterable[Row]:
                 }
 
 
-def _descriptions(facts: Facts) -> Iterable[Row]:
+def descriptions(facts: Facts) -> Iterable[Row]:
+    """The comments on tables and columns."""
     for each in facts.tables:
         if each.definition is None:
             continue
@@ -354,7 +355,6 @@ MAKERS: Mapping[str, Make] = dict(
         "pg_attribute": _attributes,
         "pg_type": _types,
         "pg_attrdef": _defaults,
-        "pg_description": _descriptions,
         "pg_database": _databases,
         "pg_roles": _roles,
         "pg_authid": _roles,
