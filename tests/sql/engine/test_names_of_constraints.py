@@ -46,6 +46,23 @@ def test_a_key_without_a_name_keeps_its_own_as_the_table_gets_another(ask: Askin
     ask("drop schema many cascade")
 
 
+def test_schemas_have_indexes_of_the_same_name(ask: Asking) -> None:
+    ask("create schema apart")
+    for table in ("beside", "apart.beside"):
+        ask(f"create table {table} (a int unique, b int)")
+        ask(f"create index both on {table} (b)")
+        assert ask.error(f"create index both on {table} (b)").sqlstate == "42P07"
+    of_both = "select schemaname from pg_indexes where indexname = 'both' order by 1"
+    assert ask.rows(of_both) == [("apart",), ("public",)]
+    ask("drop index apart.both")
+    assert ask.rows(of_both) == [("public",)]
+    assert ask.error("drop index apart.both").sqlstate == "42704"
+    ask("alter index public.both rename to other")
+    assert ask.rows(of_both) == []
+    ask("drop schema apart cascade")
+    ask("drop table beside")
+
+
 def test_comments(ask: Asking) -> None:
     ask("create table noted (a int primary key, b int constraint positive check (b > 0), c int unique)")
     ask("create index noted_b on noted (b)")

@@ -92,6 +92,16 @@ def test_parameters(engine: SqlEngine, on_spark: Asking, query: str, values: tup
     other.session.close()
 
 
+def test_the_time_zone_of_the_session_counts(engine: SqlEngine, on_spark: Asking) -> None:
+    other = Asking(engine.session(Caller()))
+    query = "select id, at, cast(at as date) as d, date_trunc('day', at) as t, hour(at) as h from orders where id = 1"
+    for zone in ("'Asia/Kolkata'", "-9.5", "'UTC'"):
+        on_spark(f"set time zone {zone}")
+        other(f"set time zone {zone}")
+        assert on_spark.rows(query) == other.rows(query)
+    other.session.close()
+
+
 def test_a_prepared_query_runs_with_other_values(on_spark: Asking) -> None:
     prepared = on_spark.session.prepare("select name from customers where id = $1")
     found = []

@@ -48,6 +48,7 @@ from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
 from barnabas.sql.planning.values import read_values
 from barnabas.sql.planning.with_ties import read_ties
+from barnabas.sql.planning.zoned_times import read_zoned_times
 from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT, WRONG_OBJECT, not_supported
 from barnabas.tables.column_types import UUID, mark_of
 from barnabas.tables.scan import OFFSET
@@ -151,6 +152,7 @@ def plan_query(
     given: Sequence[pa.DataType | None] = (),
     *,
     is_spark: bool = True,
+    is_utc: bool = True,
     pending: Collection[str] = (),
     functions: tuple[Function, ...] = (),
     types: Callable[[], Types] | None = None,
@@ -163,6 +165,7 @@ def plan_query(
         facts: values of functions about the session.
         given: types of parameters, by the client.
         is_spark: whether `7 / 2` is 3.5 instead of 3.
+        is_utc: whether the query will run in UTC; otherwise, in another time zone.
         pending: relations with rows in the open transaction.
         functions: of users, which the tree calls.
         types: tells those of users; None if the tree can name none.
@@ -196,6 +199,8 @@ def plan_query(
     widen_literals(tree, field_of)
     keep_fractions(tree)
     rewrite_operators(tree, is_spark=is_spark)
+    if not is_utc:
+        read_zoned_times(tree, field_of)
     rename_functions(tree)
     return QueryPlan(
         to_duckdb(tree), inputs, kinds, tree, tuple(sorted(places)), changes, point=point, by_values=by_values,

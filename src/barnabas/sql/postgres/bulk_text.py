@@ -134,8 +134,8 @@ def timestamp(array: Array) -> Array | None:
 
 def timestamptz(zone: tzinfo) -> Callable[[Array], Array | None]:
     """Timestamps in a zone; other zones than UTC only from 1970 to 2036."""
-    name = zone.key if isinstance(zone, ZoneInfo) else "UTC"
-    if zone is not UTC and name == "UTC" and not isinstance(zone, ZoneInfo):
+    name = "UTC" if zone is UTC else zone.key if isinstance(zone, ZoneInfo) else ""
+    if not name:
         return lambda _array: None
 
     def bulk(array: Array) -> Array | None:

@@ -49,7 +49,7 @@ def with_column(session: Host, made: TableDefinition, item: Any) -> TableDefinit
     """The definition with one more column. Raises SqlError."""
     references = take_references(exp.Schema(expressions=[item]))
     constraints = take_constraints(exp.Schema(expressions=[item]))
-    column, is_primary, numbering = column_of(item)
+    column, is_primary, numbering = column_of(item, session.zone)
     if made.column(column.name) is not None:
         if item.args.get("exists"):
             return made

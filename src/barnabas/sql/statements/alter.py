@@ -53,6 +53,7 @@ from barnabas.sql.states import (
     not_supported,
     syntax_error,
 )
+from barnabas.sql.zones import Zone
 
 Change = Callable[[TableDefinition], TableDefinition]
 
@@ -280,7 +281,7 @@ def _change(session: Host, action: Any, *, is_valid: bool) -> Change:
         case exp.AlterColumn() if action.args.get("dtype") is not None:
             return lambda made: with_type(made, action)
         case exp.AlterColumn() if action.args.get("default") is not None or action.args.get("drop"):
-            return lambda made: _with_default(made, action)
+            return lambda made: _with_default(made, action, session.zone)
     if isinstance(action, exp.Drop) and action.args["kind"] == "COLUMN":
         return lambda made: without_column(made, action)
     if isinstance(action, exp.Drop) and action.args["kind"] == "CONSTRAINT":
@@ -290,15 +291,15 @@ def _change(session: Host, action: Any, *, is_valid: bool) -> Change:
     raise not_supported(f"this form of ALTER TABLE … {words_of(action)} is not supported", hint=hint)
 
 
-def _with_default(made: TableDefinition, item: Any) -> TableDefinition:
+def _with_default(made: TableDefinition, item: Any, zone: Zone) -> TableDefinition:
     name = folded(item.this)
-    if made.column(name) is None:
+    column = made.column(name)
+    if column is None:
         raise SqlError(UNDEFINED_COLUMN, f'column "{name}" of relation "{made.name}" does not exist', position=position_in(item))
     value = item.args.get("default")
-    text = None
+    text = None if value is None else default_of_type(value, column.field, zone)
     for each in made.columns:
         if each.name.lower() == name.lower():
-            text = None if value is None else default_of_type(value, each.labels)
             if each.identity:
                 raise syntax_error(f'column "{each.name}" of relation "{made.name}" is an identity column', position_in(item))
             if each.added and not each.nullable and each.missing is None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -13,9 +16,10 @@ from barnabas import limits
 from barnabas.incremental.interface import ROW
 from barnabas.sql.catalog.definitions import ALWAYS, BY_DEFAULT, ColumnDefinition
 from barnabas.sql.dialect import IDENTITY_OPTIONS, WRITTEN, words_of
-from barnabas.sql.duck.enums import EnumDefinition, enum_of
+from barnabas.sql.duck.enums import enum_of
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.literals import moment_of
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.numbered import Numbering
 from barnabas.sql.statements.sequence_options import SequenceOptions, new_sequence, options_in
@@ -28,6 +32,7 @@ from barnabas.sql.states import (
     syntax_error,
 )
 from barnabas.sql.writing.fitting import invalid_value
+from barnabas.sql.zones import Zone
 from barnabas.tables.column_types import type_name
 from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS
 
@@ -42,14 +47,18 @@ def folded(identifier: Any) -> str:
     return str(identifier.name if identifier.args.get("quoted") else identifier.name.lower())
 
 
-def columns_of(schema: Any) -> tuple[list[ColumnDefinition], tuple[str, ...], Mapping[str, Numbering]]:
-    """The columns, the primary key, and the columns with a sequence of their own. Raises SqlError."""
+def columns_of(schema: Any, zone: Zone) -> tuple[list[ColumnDefinition], tuple[str, ...], Mapping[str, Numbering]]:
+    """The columns, the primary key, and the columns with a sequence of their own. Raises SqlError.
+
+    Args:
+        zone: of the session, for defaults.
+    """
     columns: list[ColumnDefinition] = []
     numbered: dict[str, Numbering] = {}
     primary: list[str] = []
     for item in schema.expressions:
         if isinstance(item, exp.ColumnDef):
-            column, is_primary, numbering = column_of(item)
+            column, is_primary, numbering = column_of(item, zone)
             if any(each.name == column.name for each in columns):
                 raise SqlError(DUPLICATE_COLUMN, f'column "{column.name}" specified more than once', position=position_in(item))
             columns.append(column)
@@ -100,8 +109,12 @@ def key_column(columns: Sequence[ColumnDefinition], name: str) -> str:
     return found
 
 
-def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
-    """A column, whether it is the primary key, and its sequence. Raises SqlError."""
+def column_of(item: Any, zone: Zone) -> tuple[ColumnDefinition, bool, Numbering | None]:
+    """A column, whether it is the primary key, and its sequence. Raises SqlError.
+
+    Args:
+        zone: of the session, for its default.
+    """
     name = folded(item.this)
     if name.lower() in RESERVED:
         raise SqlError(
@@ -122,7 +135,7 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
             case exp.NotNullColumnConstraint():
                 nullable = bool(kind.args.get("allow_null"))
             case exp.DefaultColumnConstraint():
-                default = default_of_type(kind.this, enum_of(field))
+                default = default_of_type(kind.this, field, zone)
             case exp.GeneratedAsIdentityColumnConstraint():
                 numbering, nullable = _identity(name, field, kind, numbering), False
             case exp.AutoIncrementColumnConstraint():
@@ -171,28 +184,46 @@ def _identity(name: str, field: pa.Field[Any], kind: Any, before: Numbering | No
     return made
 
 
-def default_of_type(value: Any, labels: EnumDefinition | None) -> str | None:
+def default_of_type(value: Any, field: pa.Field[Any], zone: Zone) -> str | None:
     """The text of a default. That of a column of CREATE TYPE is without a cast to its type, which may get another name.
+
+    Args:
+        field: the column.
+        zone: of the session.
 
     Raises:
         SqlError: it needs a row, or is no label.
     """
+    labels = enum_of(field)
     if labels is None:
-        return default_text(value)
+        return default_text(value, type_name(field), zone)
     while isinstance(value, (exp.Cast, exp.Paren)):
         value = value.this
-    is_array = isinstance(value, exp.Array) or (isinstance(value, exp.Literal) and value.name.startswith("{"))
-    if not isinstance(value, (exp.Literal, exp.Null)) and not is_array:
+    is_list = pa.types.is_list(field.type)
+    if not isinstance(value, (exp.Literal, exp.Null, *((exp.Array,) if is_list else ()))):
         raise not_supported("the default of a column of CREATE TYPE is one of its labels", position_in(value))
-    if isinstance(value, exp.Literal) and not is_array and value.name not in labels.labels:
+    if isinstance(value, exp.Literal) and not is_list and value.name not in labels.labels:
         raise invalid_value(labels, value.name, position_in(value))
-    return default_text(value)
+    return default_text(value, type_name(field), zone)
 
 
-def default_text(value: Any) -> str | None:
-    """The text of a default. Raises SqlError for one that needs a row."""
+_LOCAL = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?", re.ASCII)
+
+
+def default_text(value: Any, kind: str, zone: Zone) -> str | None:
+    """The text of a default. Raises SqlError for one that needs a row.
+
+    Args:
+        kind: of the column. A time for `timestamptz` without an offset is one of the zone now, and the same moment for later sessions.
+        zone: of the session.
+    """
     if isinstance(value, exp.Null):
         return None
+    literal = value.this if isinstance(value, exp.Cast) else value
+    local = moment_of(literal.name.strip()) if isinstance(literal, exp.Literal) and literal.is_string else ""
+    if kind == "timestamptz" and _LOCAL.fullmatch(local):
+        with contextlib.suppress(ValueError, OverflowError):  # of a day that is none: the check of defaults tells it
+            return f"'{zone.moment(datetime.fromisoformat(local)).isoformat(' ')}'"
     for node in value.find_all(exp.Column, exp.Query, exp.Parameter):
         raise not_supported(
             f"a default cannot use {node.sql('postgres')}", position_in(value), "use a literal or a function such as now()"

@@ -178,7 +178,7 @@ def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, M
     mark = take_watermark(schema)
     constraints = take_constraints(schema)
     key_name = key_name_of(schema)
-    columns, primary, numbered = columns_of(schema)
+    columns, primary, numbered = columns_of(schema, session.zone)
     key = tuple(key_column(columns, each) for each in options.key) or primary
     if primary and key != primary:
         raise SqlError(INVALID_TABLE, f"the option key names {quoted(key)}, and the primary key has {quoted(primary)}")

@@ -66,8 +66,9 @@ def with_generated(session: Host, relation: TopicRelation, rows: pa.Table) -> pa
         exp.alias_(cast_to(parse_expression(text), relation.columns.field(name)), name, quoted=True)
         for name, text in generated.items()
     ]
-    plan = checked(session, exp.select(*items, copy=False).from_(ROWS), "", (), {ROWS: source})
-    made = collected(session, plan, (), "", {ROWS: rows.select(source.columns.names)})
+    with session.in_utc():  # the same row has the same values, whoever writes it
+        plan = checked(session, exp.select(*items, copy=False).from_(ROWS), "", (), {ROWS: source})
+        made = collected(session, plan, (), "", {ROWS: rows.select(source.columns.names)})
     for name in generated:
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, rows.schema.field(place), made.column(name).cast(rows.schema.field(place).type))

@@ -10,7 +10,7 @@ import msgspec
 
 from barnabas import limits
 from barnabas.sql.catalog.constraints import IndexDefinition, free_name
-from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.definitions import PUBLIC, TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse, statement_of
 from barnabas.sql.interface import Notice, Result, SqlError
@@ -168,7 +168,7 @@ def _add(session: Host, table: str, name: str, change: Change, *, if_not_exists:
         nonlocal already
         if table not in tables:
             raise SqlError("42P01", f'relation "{table}" does not exist')
-        already = name in tables or any(name in each.indexes or name in each.constraint_names for each in tables.values())
+        already = _is_taken(tables, table, name)
         if already and not if_not_exists:
             raise exists(name)
         made = tables[table]
@@ -182,6 +182,27 @@ def _add(session: Host, table: str, name: str, change: Change, *, if_not_exists:
         session.notify(Notice(f'relation "{name}" already exists, skipping', sqlstate="42P07"))
 
 
+def _schema(table: str) -> str:
+    """The schema of a table by its name; empty for public."""
+    return table.rpartition(".")[0]
+
+
+def _is_taken(tables: Mapping[str, TableDefinition], table: str, name: str) -> bool:
+    """Whether the schema of a table has a relation or a constraint of this name."""
+    schema = _schema(table)
+    near = (each for each in tables.values() if _schema(each.name) == schema)
+    return (f"{schema}.{name}" if schema else name) in tables or any(
+        name in {*each.indexes, *each.constraint_names} for each in near
+    )
+
+
+def _owner(tables: Mapping[str, TableDefinition], parts: Sequence[str]) -> TableDefinition | None:
+    """The table of an index by the parts of its name."""
+    schema = None if len(parts) < 2 else "" if parts[-2] == PUBLIC else parts[-2]
+    found = (each for each in tables.values() if parts[-1] in each.indexes)
+    return next((each for each in found if schema in (None, _schema(each.name))), None)
+
+
 def drop_index(session: Host, statement: Statement) -> Ready:
     """DROP INDEX [CONCURRENTLY] [IF EXISTS] name, … [CASCADE | RESTRICT]. Raises SqlError 42704."""
     at = 3 if statement.word(2) == "CONCURRENTLY" else 2
@@ -190,7 +211,7 @@ def drop_index(session: Host, statement: Statement) -> Ready:
     names = []
     while True:
         parts, at = name_at(statement, at)
-        names.append(parts[-1])
+        names.append(parts)
         if at >= len(statement.tokens) or statement.tokens[at].text != ",":
             break
         at += 1
@@ -201,8 +222,8 @@ def drop_index(session: Host, statement: Statement) -> Ready:
 
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
         changes: dict[str, TableDefinition | None] = {}
-        for name in names:
-            owner = next((each for each in tables.values() if name in each.indexes), None)
+        for parts in names:
+            name, owner = parts[-1], _owner(tables, parts)
             if owner is None and not if_exists:
                 raise SqlError(UNDEFINED_OBJECT, f'index "{name}" does not exist')
             if owner is not None:
@@ -235,12 +256,12 @@ def rename_index(session: Host, statement: Statement) -> Ready:
         raise syntax_error(f'syntax error at or near "{statement.tokens[end].text}"', statement.position(end))
 
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
-        owner = next((each for each in tables.values() if old[-1] in each.indexes), None)
+        owner = _owner(tables, old)
         if owner is None:
             if statement.word(2) == "IF":
                 return {}
             raise SqlError(UNDEFINED_OBJECT, f'index "{old[-1]}" does not exist')
-        if new[-1] in tables or any(new[-1] in each.indexes or new[-1] in each.constraint_names for each in tables.values()):
+        if _is_taken(tables, owner.name, new[-1]):
             raise exists(new[-1])
 
         def renamed(found: Any) -> Any:
