@@ -79,7 +79,7 @@ def seen(engine: sa.Engine) -> dict[str, Any]:
     """All that reflection gives about each table."""
     inspector = sa.inspect(engine)
     found: dict[str, Any] = {}
-    asks = {
+    asks: dict[str, Any] = {
         "foreign keys": inspector.get_foreign_keys, "indexes": inspector.get_indexes, "unique": inspector.get_unique_constraints,
         "checks": inspector.get_check_constraints,
     }  # fmt: skip

@@ -457,6 +457,10 @@ def test_a_name_that_no_topic_can_have(ask: Asking, broker: Broker, name: str) -
     topic = own_topic(name)
     with client(broker) as kafka:
         assert list(kafka.topics_by_name([topic])) == [topic]
+    view = table.replace('"', '"v ', 1)
+    assert ask.tag(f"create view {view} as select * from {table}") == "CREATE VIEW"
+    assert ask.rows(f"select count(*) from {view}") == [(2,)]
+    assert ask.tag(f"drop view {view}") == "DROP VIEW"
     assert ask.tag(f"create temporary table {table} (v int)") == "CREATE TABLE"
     assert ask.rows(f"select * from {table}") == []
     assert ask.tag(f"drop table {table}") == "DROP TABLE"

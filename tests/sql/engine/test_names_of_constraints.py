@@ -63,6 +63,26 @@ def test_schemas_have_indexes_of_the_same_name(ask: Asking) -> None:
     ask("drop table beside")
 
 
+def test_schemas_have_relations_of_the_same_name(ask: Asking) -> None:
+    """Functions that look for a name take the schema that it has, and the public one without."""
+    ask("create schema apart")
+    for schema, start in (("public", 1), ("apart", 20)):
+        ask(f"create table {schema}.twins (id int generated always as identity (start with {start}), b int)")
+        ask(f"create index twins_b on {schema}.twins (b{' desc' if start > 1 else ''})")
+        ask(f"create view {schema}.seen as select {start} as a")
+        found = f"select seqstart from pg_sequence where seqrelid = pg_get_serial_sequence('{schema}.twins', 'id')::regclass"
+        assert ask.rows(found) == [(start,)]
+        assert ask.rows(f"select pg_get_viewdef('{schema}.seen'::regclass)")[0][0].strip(" ;") == f"select {start} as a"
+        [(text,)] = ask.rows(f"select pg_get_indexdef(to_regclass('{schema}.twins_b'))")
+        assert (f"ON {schema}.twins" in text, "DESC" in text) == (True, start > 1)
+    assert ask.rows("select pg_get_serial_sequence('twins', 'id'), to_regclass('nowhere.twins')") == [
+        ("public.twins_id_seq", None)
+    ]
+    ask("drop schema apart cascade")
+    ask("drop view seen")
+    ask("drop table twins")
+
+
 def test_comments(ask: Asking) -> None:
     ask("create table noted (a int primary key, b int constraint positive check (b > 0), c int unique)")
     ask("create index noted_b on noted (b)")

@@ -42,23 +42,38 @@ _PRETTY_CONSTRAINT = (
     " ELSE " + _CONSTRAINT + " END)"
 )
 _INDEX = (
-    "(SELECT max(__d) FROM (SELECT c.oid AS __o, x.indexdef AS __d FROM pg_catalog.pg_indexes x JOIN pg_catalog.pg_class c"
-    " ON c.relname = x.indexname) WHERE __o = {0})"
+    "(SELECT max(__d) FROM (SELECT c.oid AS __o, x.indexdef AS __d FROM pg_catalog.pg_indexes x"
+    " JOIN pg_catalog.pg_namespace n ON n.nspname = x.schemaname"
+    " JOIN pg_catalog.pg_class c ON c.relname = x.indexname AND c.relnamespace = n.oid) WHERE __o = {0})"
 )
 _INDEX_COLUMN = (
     "(CASE WHEN {1} = 0 THEN " + _INDEX + " ELSE (SELECT max(__n) FROM (SELECT attrelid AS __o, attnum AS __p, attname AS __n"
     " FROM pg_catalog.pg_attribute) WHERE __o = {0} AND __p = {1}) END)"
 )
 _VIEW = (
-    "(SELECT max(__d) FROM (SELECT c.oid AS __o, v.definition AS __d FROM (SELECT viewname AS __n, definition FROM pg_catalog.pg_views"
-    " UNION ALL SELECT matviewname, definition FROM pg_catalog.pg_matviews) v JOIN pg_catalog.pg_class c ON c.relname = v.__n)"
-    " WHERE __o = {0})"
+    "(SELECT max(__d) FROM (SELECT c.oid AS __o, v.definition AS __d FROM (SELECT schemaname AS __s, viewname AS __n, definition"
+    " FROM pg_catalog.pg_views UNION ALL SELECT schemaname, matviewname, definition FROM pg_catalog.pg_matviews) v"
+    " JOIN pg_catalog.pg_namespace n ON n.nspname = v.__s"
+    " JOIN pg_catalog.pg_class c ON c.relname = v.__n AND c.relnamespace = n.oid) WHERE __o = {0})"
+)
+# A name without a schema is looked for as by a search path: what is temporary, public, then anything.
+_OF_NAME = (
+    " __n = trim(split_part({0}, '.', -1), '\"') AND (NOT contains({0}, '.') OR __s = trim(split_part({0}, '.', -2), '\"'))"
+)
+_RANK = (
+    "CASE n.nspname WHEN 'pg_catalog' THEN 0 WHEN 'public' THEN 2 ELSE CASE WHEN n.nspname LIKE 'pg_temp%' THEN 1 ELSE 3 END END"
+)
+_TO_CLASS = (
+    f"(SELECT arg_min(__o, __r) FROM (SELECT c.oid AS __o, c.relname AS __n, n.nspname AS __s, {_RANK} AS __r"
+    f" FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace) WHERE{_OF_NAME})"
 )
 _SERIAL = (
-    "(SELECT max(__n) FROM (SELECT 'public.' || s.relname AS __n, t.relname AS __t, a.attname AS __c FROM pg_catalog.pg_depend d"
-    " JOIN pg_catalog.pg_class s ON s.oid = d.objid JOIN pg_catalog.pg_class t ON t.oid = d.refobjid"
+    f"(SELECT arg_min(__q, __r) FROM (SELECT m.nspname || '.' || s.relname AS __q, t.relname AS __n, n.nspname AS __s, a.attname AS __c,"
+    f" {_RANK} AS __r FROM pg_catalog.pg_depend d"
+    " JOIN pg_catalog.pg_class s ON s.oid = d.objid JOIN pg_catalog.pg_namespace m ON m.oid = s.relnamespace"
+    " JOIN pg_catalog.pg_class t ON t.oid = d.refobjid JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace"
     " JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid WHERE s.relkind = 'S')"
-    " WHERE __t = trim(split_part({0}, '.', -1), '\"') AND __c = {1})"
+    f" WHERE{_OF_NAME} AND __c = {{1}})"
 )
 _FUNCTION = "(SELECT max(__d) FROM (SELECT oid AS __o, %s AS __d FROM pg_catalog.barnabas_functions) WHERE __o = {0})"
 _PROCEDURE = (
@@ -80,7 +95,7 @@ _QUERIES = {
     "pg_get_constraintdef": _CONSTRAINT,
     "pg_get_expr": "({0})",
     _ANCESTORS: "(SELECT CAST(NULL AS UINTEGER))",  # there are no partitions
-    "to_regclass": _CLASS % ("__o", "__n = split_part({0}, '.', -1)"),
+    "to_regclass": _TO_CLASS,
     "to_regtype": _TYPE,
     "to_regnamespace": _NAMESPACE % ("__o", "__n = {0}"),
     "pg_get_serial_sequence": _SERIAL,
