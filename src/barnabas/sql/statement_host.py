@@ -85,7 +85,7 @@ class StatementHost:
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
         self.views = Views(self._lasting_view)
         self.routines = Routines(self._functions_named, self._fields_of, self.views.expanded, self._parsed)
-        self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
+        self.temporary = self.access.temporary
         self.catching_up = CatchingUp(self)
         self._spark: SparkQueries | None = None
         self._state = "I"

@@ -16,7 +16,19 @@ def test_only_its_session_has_a_temporary_table(engine: SqlEngine) -> None:
     assert one.rows("select a from own") == [(1,)]
     assert other.rows("select own.a from pg_temp.own") == [(2,)]
     other("update own set b = 1 where a = 2")
-    assert "own" not in [name for name, *_ in one.rows("select table_name from information_schema.tables")]
+    for asked in (one, other):
+        seen = "select table_type, table_schema like 'pg_temp_%' from information_schema.tables where table_name = 'own'"
+        assert asked.rows(seen) == [("LOCAL TEMPORARY", True)]
+        persistence = "select relpersistence, pg_table_is_visible(oid) from pg_class where relname in ('own', 'own_pkey')"
+        assert asked.rows(persistence) == [("t", True)] * 2
+        columns = "select attname from pg_attribute where attrelid = 'own'::regclass order by attnum"
+        assert asked.rows(columns) == [("a",), ("b",)]
+        assert (
+            asked.rows(
+                "select table_name from information_schema.tables where table_schema = 'public' and table_name like '%own'"
+            )
+            == []
+        )
     one.session.close()
     assert not any(name.endswith(".own") for name in other.session.client.topics() if name != other.session.temporary["own"])
     other.session.close()

@@ -71,6 +71,7 @@ class Access:
         self._written: dict[str, dict[str, dict[int, int]]] = {}  # topic: its id: partition: offset
         self._own: dict[str, tuple[str, dict[int, int]]] = {}  # topic: its id and the offsets behind what the session wrote
         self.writes = 0  # another number after each write
+        self.temporary: dict[str, str] = {}  # names of temporary tables in statements: in definitions
 
     def close(self) -> None:
         """Release the connections."""
@@ -251,6 +252,8 @@ class Access:
                 described.append(Described(name, shown_columns(definitions[name]), definitions[name], schema))
             else:
                 described.append(Described(name, self._columns_of_topic(name, has_schema=name in with_schemas)))
+        own = (definitions[name] for name in sorted(self.temporary.values()) if name in definitions)
+        described += [Described(each.name, shown_columns(each), each, each.name.partition(".")[0]) for each in own]
         self._shared.sequences.refresh(self._running, seen=self._shared.definitions.version)
         names = sorted(name for name in self._shared.sequences.sequences if not name.startswith(TEMPORARY))
         sequences = [found for name in names if (found := self._shared.sequences.current(name)) is not None]

@@ -151,5 +151,5 @@ def in_quotes(name: str) -> str:
 
 def default_text(name: str) -> str:
     """The default of a column that the sequence numbers, as Postgres shows it."""
-    literal = in_quotes(name).replace("'", "''")
+    literal = ".".join(map(in_quotes, name.split("."))).replace("'", "''")
     return f"nextval('{literal}'::regclass)"

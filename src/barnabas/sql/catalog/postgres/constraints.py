@@ -95,6 +95,7 @@ def classes(facts: Facts) -> Iterable[Row]:
         yield {
             **CLASS_ROW, "oid": each.oid, "relname": each.name, "relnamespace": each.table.namespace, "relam": BTREE,
             "relfilenode": each.oid, "relhasindex": False, "relkind": "i", "relnatts": len(each.columns), "relreplident": "n",
+            "relpersistence": each.table.persistence,
         }  # fmt: skip
 
 

@@ -44,6 +44,11 @@ class Described(Struct, frozen=True):
         return self.name if self.schema == "public" else self.name.removeprefix(f"{self.schema}.")
 
     @property
+    def persistence(self) -> str:
+        """A letter, as `pg_class.relpersistence` has it: a temporary table is in a schema of its session."""
+        return "t" if self.schema.startswith("pg_temp_") else "p"
+
+    @property
     def namespace(self) -> int:
         """The number of the schema."""
         return namespace_of(self.schema)
@@ -116,7 +121,8 @@ def _table(shape: pa.Schema, rows: Sequence[Row]) -> pa.Table:
 
 
 def _namespaces(facts: Facts) -> Iterable[Row]:
-    own = ((number_of(f"{each}."), each) for each in facts.schemas)
+    temporary = sorted({each.schema for each in facts.tables if each.persistence == "t"})
+    own = ((number_of(f"{each}."), each) for each in (*facts.schemas, *temporary))
     for oid, name in ((SYSTEM, "pg_catalog"), (INFORMATION, "information_schema"), (PUBLIC, "public"), *own):
         yield {"oid": oid, "nspname": name, "nspowner": OWNER}
 
@@ -139,7 +145,7 @@ def _classes(facts: Facts) -> Iterable[Row]:
             **CLASS_ROW, "oid": each.oid, "relname": each.shown, "relam": HEAP, "relfilenode": each.oid, "relhasindex": each.has_index,
             "relnamespace": each.namespace, "relkind": each.kind, "relnatts": len(each.columns), "relreplident": "d",
             "relhasrules": each.kind == "v", "relhastriggers": each.name in with_keys,
-            "relchecks": len(each.definition.checks) if each.definition is not None else 0,
+            "relchecks": len(each.definition.checks) if each.definition is not None else 0, "relpersistence": each.persistence,
         }  # fmt: skip
     for (schema, name), columns in shapes().items():
         yield {

@@ -25,15 +25,19 @@ _DESCRIPTION = (
     " WHERE __o = {0} AND __s = %s)"
 )
 _ANCESTORS = "pg_partition_ancestors"
-_CLASS = "(SELECT max(%s) FROM (SELECT oid AS __o, relname AS __n FROM pg_catalog.pg_class) WHERE %s)"
+_CLASS_NAME = (
+    "(SELECT max(CASE WHEN __s IN ('pg_catalog', 'public') OR __s LIKE 'pg_temp_%' THEN __n ELSE __s || '.' || __n END)"
+    " FROM (SELECT c.oid AS __o, quote_ident(c.relname) AS __n, quote_ident(n.nspname) AS __s FROM pg_catalog.pg_class c"
+    " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace) WHERE __o = {0})"
+)
 _TYPE = (
     "(SELECT max(__o) FROM (SELECT oid AS __o, typname AS __n FROM pg_catalog.pg_type)"
     " WHERE __n = lower({0}) OR format_type(__o, NULL) IN (lower({0}), {0}, regexp_replace({0}, '^public[.]', '')))"
 )
 _NAMESPACE = "(SELECT max(%s) FROM (SELECT oid AS __o, nspname AS __n FROM pg_catalog.pg_namespace) WHERE %s)"
 _VISIBLE = (
-    "(SELECT max(__v) FROM (SELECT c.oid AS __o, n.nspname IN (%s) AS __v FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n"
-    " ON n.oid = c.relnamespace) WHERE __o = {0})"
+    "(SELECT max(__v) FROM (SELECT c.oid AS __o, n.nspname IN (%s) OR n.nspname LIKE 'pg_temp_%%' AS __v FROM pg_catalog.pg_class c"
+    " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace) WHERE __o = {0})"
 )
 _ROLE = "(SELECT max(__n) FROM (SELECT oid AS __o, rolname AS __n FROM pg_catalog.pg_roles) WHERE __o = {0})"
 _CONSTRAINT = "(SELECT max(__d) FROM (SELECT oid AS __o, definition AS __d FROM pg_catalog.barnabas_constraints) WHERE __o = {0})"
@@ -101,7 +105,7 @@ _QUERIES = {
     "pg_get_serial_sequence": _SERIAL,
 }
 _NAMES = {
-    "REGCLASS": _CLASS % ("__n", "__o = {0}"),
+    "REGCLASS": _CLASS_NAME,
     "REGTYPE": "(format_type({0}, NULL))",
     "REGNAMESPACE": _NAMESPACE % ("__n", "__o = {0}"),
     "REGROLE": _ROLE,

@@ -25,7 +25,8 @@ def _schemata(facts: Facts) -> Iterable[Row]:
 def _tables(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         is_table = each.kind == "r"
-        kind = "BASE TABLE" if is_table else "MATERIALIZED VIEW" if each.kind == "m" else "VIEW"
+        table = "LOCAL TEMPORARY" if each.persistence == "t" else "BASE TABLE"
+        kind = table if is_table else "MATERIALIZED VIEW" if each.kind == "m" else "VIEW"
         yield {**_of(facts, each), "table_type": kind, "is_insertable_into": "YES" if is_table else "NO", "is_typed": "NO"}
     for schema, name in shapes():
         yield {
