@@ -1,0 +1,234 @@
+"""Decimals, bytes, dates and times by the converters with schemas in JSON Schema and Protobuf, in Confluent's forms."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf.json_format import MessageToDict
+
+from barnabas.connect.converters import json_columns
+from barnabas.connect.converters.registered_json import json_schema_text
+from barnabas.connect.converters.registry import converter
+from barnabas.connect.errors import ConnectError
+from barnabas.schemas.codecs import codec_of
+from barnabas.schemas.registered import RegisteredSchemas
+from barnabas.schemas.registry_client import RegistryClient
+from barnabas.testing import Broker
+
+JSON, PROTOBUF = "io.confluent.connect.json.JsonSchemaConverter", "io.confluent.connect.protobuf.ProtobufConverter"
+LOGICAL = "org.apache.kafka.connect.data."
+NOON = datetime.datetime(2024, 2, 29, 12, 0, 0, 123000, datetime.UTC)
+DAY, TIME = datetime.date(1969, 12, 31), datetime.time(23, 59, 59, 999000)
+INNER: Any = pa.struct([("price", pa.decimal128(10, 2)), ("day", pa.date32())])
+KIND: Any = pa.struct(
+    [
+        pa.field("id", pa.int32(), nullable=False), ("n", pa.decimal128(10, 2)), ("wide", pa.decimal256(60, 0)), ("data", pa.binary()),
+        ("day", pa.date32()), ("time", pa.time32("ms")), ("at", pa.timestamp("ms", "UTC")), ("inner", INNER),
+        ("all", pa.list_(pa.decimal128(38, 4))), ("each", pa.list_(INNER)), ("map", pa.map_(pa.string(), pa.decimal128(9, 1))),
+    ]
+)  # fmt: skip
+FULL = {
+    "id": 1, "n": Decimal("-12345678.90"), "wide": Decimal(10) ** 59, "data": b"\xff\0x", "day": DAY, "time": TIME, "at": NOON,
+    "inner": {"price": Decimal("0.01"), "day": DAY}, "all": [Decimal("-1.0000"), Decimal(0).quantize(Decimal("1.0000"))],
+    "each": [{"price": Decimal("99.99"), "day": None}, {"price": None, "day": DAY}], "map": [("a", Decimal("0.5")), ("b", Decimal("-0.5"))],
+}  # fmt: skip
+COLUMN: Any = pa.array([FULL, None, {"id": 2, "all": [], "each": []}], KIND)
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[str]:
+    with Broker() as broker:
+        yield broker.schema_registry_url
+
+
+def made(name: str, registry: str, **config: str) -> Any:
+    given = {"schema.registry.url": registry, **{key.replace("_", "."): value for key, value in config.items()}}
+    return converter(
+        {"value.converter": name, **{f"value.converter.{key}": each for key, each in given.items()}}, {}, is_key=False
+    )
+
+
+def read(its: Any, payloads: Any) -> list[Any]:
+    found = its.decode(payloads)
+    assert not found.bad
+    return list(found.column.to_pylist())
+
+
+@pytest.mark.parametrize("form", ["BASE64", "numeric"])
+@pytest.mark.parametrize("repeats", [1, 40])
+def test_json_schema_gives_back_what_was_written(registry: str, form: str, repeats: int) -> None:
+    its = made(JSON, registry, decimal_format=form)
+    column = pa.concat_arrays([COLUMN] * repeats)
+    found = its.decode(its.encode(column, f"all-{form}-{repeats}").slice(1))
+    assert not found.bad
+    assert found.column.to_pylist() == column.to_pylist()[1:]
+    kinds = {each.name: each.type for each in found.column.type}
+    assert [kinds[name] for name in ("id", "n", "wide", "data", "day", "time", "at")] == [
+        each.type for each in KIND if each.name in ("id", "n", "wide", "data", "day", "time", "at")
+    ]
+    assert kinds["all"].value_type == pa.decimal128(38, 4)
+    assert kinds["map"].item_type == pa.decimal128(9, 1)
+
+
+def test_protobuf_gives_back_what_was_written(registry: str) -> None:
+    its = made(PROTOBUF, registry)
+    found = its.decode(its.encode(COLUMN, "protobuf-all").slice(1))
+    assert not found.bad
+    first, second = found.column.to_pylist()
+    assert (first, second["id"], second["n"], second["inner"]) == (None, 2, None, None)
+    found = its.decode(its.encode(COLUMN, "protobuf-all"))
+    kinds = {each.name: each.type for each in found.column.type}
+    assert [kinds[name] for name in ("n", "wide", "data", "day", "time")] == [
+        pa.decimal128(10, 2), pa.decimal256(60, 0), pa.binary(), pa.date32(), pa.time64("us"),
+    ]  # fmt: skip
+    assert found.column.to_pylist()[0] == FULL
+
+
+def test_the_json_schema_is_that_of_confluent() -> None:
+    found = json.loads(json_schema_text(KIND, "x"))["properties"]
+    title = {"title": f"{LOGICAL}Decimal", "connect.version": 1, "connect.type": "bytes"}
+    decimal = {"type": "number", **title, "connect.parameters": {"scale": "2", "connect.decimal.precision": "10"}}
+    assert found["n"] == {"oneOf": [{"type": "null"}, decimal]}
+    assert found["data"] == {"oneOf": [{"type": "null"}, {"type": "string", "connect.type": "bytes"}]}
+    assert found["id"] == {"type": "integer", "connect.type": "int32"}
+    assert found["map"]["connect.type"] == "map"
+    assert found["all"]["items"]["oneOf"][1]["connect.parameters"] == {"scale": "4"}
+
+
+@pytest.mark.parametrize(("form", "default"), [("BASE64", "AfQ="), ("NUMERIC", 5)])
+def test_defaults_of_decimals_in_json_schema(form: str, default: Any) -> None:
+    kind = pa.struct([pa.field("n", pa.decimal128(5, 2), nullable=False, metadata={"connect.default": '"AfQ="'})])
+    found = json.loads(json_schema_text(kind, "x", numeric=form == "NUMERIC"))
+    assert (found["properties"]["n"]["default"], found["properties"]["n"]["type"]) == (default, "number")
+
+
+@pytest.mark.parametrize(("form", "expected"), [("BASE64", base64.b64encode(b"\0\xfa").decode()), ("NUMERIC", 2.5)])
+def test_confluents_client_reads_json_schema(registry: str, form: str, expected: Any) -> None:
+    its = made(JSON, registry, decimal_format=form)
+    column: Any = pa.array([{"n": Decimal("2.50"), "b": b"\1"}], pa.struct([("n", pa.decimal128(5, 2)), ("b", pa.binary())]))
+    (payload,) = its.encode(column, f"client-{form}").to_pylist()
+    # by Confluent's schema a decimal is a number although it may be written as a text: only numbers pass the check
+    checks = {"validate": form == "NUMERIC"}
+    with SchemaRegistryClient({"url": registry}) as client:
+        deserializer = JSONDeserializer(None, schema_registry_client=client, conf=checks)
+        found = deserializer(payload, SerializationContext("x", MessageField.VALUE))
+    assert found == {"n": expected, "b": "AQ=="}
+
+
+def test_confluents_client_reads_protobuf(registry: str) -> None:
+    its = made(PROTOBUF, registry)
+    (payload, *_) = its.encode(COLUMN, "client-protobuf").to_pylist()
+    with RegistryClient(registry, {}) as own:
+        schema = RegisteredSchemas(own).latest("client-protobuf-value")
+    codec: Any = codec_of(schema)
+    message = type(codec.from_json({}))
+    with SchemaRegistryClient({"url": registry}) as client:
+        deserializer = ProtobufDeserializer(message, {"use.deprecated.format": False}, client)
+        found = MessageToDict(deserializer(payload, SerializationContext("x", MessageField.VALUE)), descriptor_pool=codec.pool)
+        text = client.get_latest_version("client-protobuf-value").schema.schema_str
+    assert found["n"] == {
+        "value": base64.b64encode((-1234567890).to_bytes(4, "big", signed=True)).decode(),
+        "precision": 10,
+        "scale": 2,
+    }
+    assert found["day"] == {"year": 1969, "month": 12, "day": 31}
+    assert found["time"] == {"hours": 23, "minutes": 59, "seconds": 59, "nanos": 999000000}
+    assert found["at"] == "2024-02-29T12:00:00.123Z"
+    assert 'import "confluent/type/decimal.proto";' in text
+
+
+CONFLUENT = {
+    "type": "object", "title": "a.b.Row",
+    "properties": {
+        "d": {"connect.index": 1, "oneOf": [{"type": "null"}, {
+            "type": "number", "title": f"{LOGICAL}Decimal", "connect.type": "bytes", "connect.version": 1,
+            "connect.parameters": {"scale": "2"}}]},
+        "b": {"type": "string", "connect.type": "bytes", "connect.index": 2},
+        "i": {"oneOf": [{"type": "null"}, {"type": "integer", "connect.type": "int16"}], "connect.index": 0},
+        "t": {"oneOf": [{"type": "null"}, {"type": "integer", "connect.type": "int64", "title": "io.debezium.time.MicroTimestamp",
+                                           "connect.version": 1}], "connect.index": 3},
+    },
+}  # fmt: skip
+
+
+def test_records_of_confluents_converter_are_read_and_those_that_do_not_fit_are_dead_letters(registry: str) -> None:
+    with SchemaRegistryClient({"url": registry}) as client:
+        schema_id = client.register_schema("theirs-value", Schema(json.dumps(CONFLUENT), "JSON"))
+    texts = [
+        '{"i":7,"d":"AfQ=","b":"/w==","t":5}', '{"i":null,"d":5.1,"b":"","t":null}', '{"i":70000,"b":""}', '{"d":"%","b":""}',
+        '{"d":1.234,"b":""}', '{"d":true,"b":""}', '{"b":"%"}', '{"d":1e400000}', '{"d":123456789012345678901234567890123456789}',
+    ]  # fmt: skip
+    payloads = [b"\0" + schema_id.to_bytes(4, "big") + each.encode() for each in texts]
+    found = made(JSON, registry).decode(pa.array(payloads, pa.binary()))
+    assert sorted(found.bad) == [2, 3, 4, 5, 6, 7, 8]
+    assert found.column.to_pylist()[:2] == [
+        {"d": Decimal("5.00"), "b": b"\xff", "i": 7, "t": 5}, {"d": Decimal("5.10"), "b": b"", "i": None, "t": None},
+    ]  # fmt: skip
+    kinds = {each.name: each for each in found.column.type}
+    assert (kinds["i"].type, kinds["d"].type) == (pa.int16(), pa.decimal128(38, 2))
+    assert kinds["t"].metadata == {b"connect.name": b"io.debezium.time.MicroTimestamp", b"connect.version": b"1"}
+
+
+def test_messages_that_do_not_fit_are_dead_letters(registry: str) -> None:
+    text = (
+        'syntax = "proto3"; import "confluent/type/decimal.proto"; import "google/type/date.proto"; import "google/type/timeofday.proto";'
+        "message M { confluent.type.Decimal d = 1; google.type.Date day = 2; google.type.TimeOfDay time = 3; }"
+    )
+    with RegistryClient(registry, {}) as own:
+        schema = RegisteredSchemas(own).register("messages-value", text, "PROTOBUF")
+    codec: Any = codec_of(schema)
+    values: list[dict[str, Any]] = [
+        {"d": {"value": "Bw=="}, "day": {"year": 2024, "month": 2, "day": 29}, "time": {"hours": 1}}, {"d": {"value": "Bw==", "scale": 1}},
+        {"day": {"year": 2023, "month": 2, "day": 29}}, {"time": {"hours": 24}}, {"d": {"value": "A" * 400}},
+        {"d": {"value": "Bw==", "scale": 2147483647}}, {"d": {"value": "Bw==", "scale": -1}},
+    ]  # fmt: skip
+    assert schema.id is not None
+    payloads = [b"\0" + schema.id.to_bytes(4, "big") + b"\0" + codec.encode(codec.from_json(each)) for each in values]
+    found = made(PROTOBUF, registry).decode(pa.array(payloads, pa.binary()))
+    assert sorted(found.bad) == [1, 2, 3, 4, 5]
+    rows = found.column.to_pylist()
+    assert rows[0] == {"d": Decimal(7), "day": datetime.date(2024, 2, 29), "time": datetime.time(1)}
+    assert rows[6]["d"] == Decimal(70)
+
+
+def test_a_required_field_that_is_null_is_refused(registry: str) -> None:
+    column: Any = pa.array([{"id": None}], pa.struct([pa.field("id", pa.int32(), nullable=False)]))
+    with pytest.raises(ConnectError, match="the required field id is null"):
+        made(JSON, registry).encode(column, "required")
+
+
+def test_an_unknown_form_of_decimals_is_refused(registry: str) -> None:
+    with pytest.raises(ConnectError, match=r"Invalid value TEXT for configuration decimal\.format"):
+        made(JSON, registry, decimal_format="TEXT")
+
+
+def test_payloads_are_those_of_the_way_row_by_row(registry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind: Any = pa.struct(
+        [
+            ("t", pa.string()), ("f", pa.float64()), ("i", pa.int64()), ("s", pa.bool_()), ("l", pa.list_(pa.string())),
+            ("m", pa.map_(pa.string(), pa.int64())), ("r", pa.struct([("x", pa.string()), ("at", pa.timestamp("us", "UTC"))])),
+        ]
+    )  # fmt: skip
+    rows = [
+        {
+            "t": f'é"\\\n\x01\x7f{n}', "f": n / 3, "i": -n, "s": n % 2 == 0, "l": ["a", None] if n % 3 else None,
+            "m": [("k", n)] if n % 5 else [], "r": {"x": None, "at": NOON} if n % 4 else None,
+        }
+        for n in range(100)
+    ]  # fmt: skip
+    column: Any = pa.array([*rows, None], kind)
+    own, other = made(JSON, registry), made(JSON, registry)
+    monkeypatch.setattr(type(other), "is_own", lambda self, *given: self is own)
+    assert own.encode(column, "same").to_pylist() == other.encode(column, "same").to_pylist()
+    assert len(column) > json_columns.FEW_ROWS
