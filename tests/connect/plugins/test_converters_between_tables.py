@@ -54,18 +54,16 @@ def test_a_table_becomes_another_one(capture: PostgresCapture, name: str) -> Non
         "pk.mode": "record_key", "pk.fields": "id", "auto.create": "true", "transforms": "u",
         "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState",
     }  # fmt: skip
-    compared = f"SELECT count(*) FROM {capture.name}.a JOIN {capture.name}.copy c USING (id) WHERE ROW(a.*) IS NOT DISTINCT FROM ROW(c.*)"
+    compared = (  # texts of numbers have the scale, too
+        f"SELECT count(*) FROM {capture.name}.a JOIN {capture.name}.copy c USING (id) "
+        "WHERE ROW(a.*) IS NOT DISTINCT FROM ROW(c.*) AND a.n::text IS NOT DISTINCT FROM c.n::text"
+    )
     with tasks.running(with_converters(source, converters)) as reading:
         capture.until_streaming(reading)
         capture.run(ROWS.replace("FROM generate_series(1,", "FROM generate_series(21,").format(count=30), NULLS)
         with tasks.running(tasks.job("JdbcSinkConnector", "sink", options, converters)) as writing:
             tasks.until(lambda: target.has_table(f"{capture.name}.copy"), writing, "there is no table")
             tasks.until(lambda: server.query(compared) == [(31,)], writing, "not all rows are equal")
-    types = (
-        "SELECT column_name, numeric_precision, numeric_scale FROM information_schema.columns "
-        f"WHERE table_schema = '{capture.name}' AND table_name = 'copy' AND data_type = 'numeric' ORDER BY 1"
-    )
-    assert [(column, scale) for column, _, scale in server.query(types)] == [("n", 2), ("w", 0)]
 
 
 def with_converters(job: Job, converters: Mapping[str, str]) -> Job:
