@@ -191,5 +191,5 @@ def _messages_of(name: str, package: str, message: str, fields: Sequence[tuple[s
     file = FileDescriptorProto(name=name, package=package, syntax="proto3")
     made = file.message_type.add(name=message)
     for number, (field, kind) in enumerate(fields, 1):
-        made.field.add(name=field, number=number, type=kind, label=1)  # type: ignore[arg-type]  # the stubs want the enums
+        made.field.add(name=field, number=number, type=kind, label=1)
     return bytes(file.SerializeToString())

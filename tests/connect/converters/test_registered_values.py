@@ -18,7 +18,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.json_format import MessageToDict
 
 from barnabas.connect.converters import json_columns
-from barnabas.connect.converters.registered_json import json_schema_text
+from barnabas.connect.converters.registered_json import json_schema_text, takes
 from barnabas.connect.converters.registry import converter
 from barnabas.connect.errors import ConnectError
 from barnabas.schemas.codecs import codec_of
@@ -180,6 +180,53 @@ def test_records_of_confluents_converter_are_read_and_those_that_do_not_fit_are_
     assert kinds["t"].metadata == {b"connect.name": b"io.debezium.time.MicroTimestamp", b"connect.version": b"1"}
 
 
+def test_a_schema_of_confluents_converter_is_written_too(registry: str) -> None:
+    with SchemaRegistryClient({"url": registry}) as client:
+        client.register_schema("latest-value", Schema(json.dumps(CONFLUENT), "JSON"))
+    its = made(JSON, registry, use_latest_version="true")
+    column: Any = pa.array(
+        [{"b": b"\xff", "d": Decimal("5.00"), "i": 3}, {"b": b"", "d": None, "i": None}],
+        pa.struct([pa.field("b", pa.binary(), nullable=False), ("d", pa.decimal128(10, 2)), ("i", pa.int16())]),
+    )
+    payloads = its.encode(column, "latest")
+    assert [each[5:] for each in payloads.to_pylist()] == [b'{"b":"/w==","d":"AfQ=","i":3}', b'{"b":"","d":null,"i":null}']
+    assert [{name: each[name] for name in ("b", "d", "i")} for each in read(its, payloads)] == column.to_pylist()
+
+
+def schema_with(**more: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"x": {"type": "integer"}}, **more}
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "nullable"),
+    [
+        (schema_with(required=["y"]), pa.int64(), False),
+        (schema_with(), pa.int64(), True),
+        (schema_with(), pa.string(), False),
+        (schema_with(), pa.float64(), False),
+        (schema_with(), pa.date32(), False),
+        (schema_with(), pa.decimal128(5, 0), False),
+        (schema_with(properties={"x": {"type": "integer", "minimum": 0}}), pa.int64(), False),
+        (schema_with(properties={"x": {"type": "integer", "connect.type": "int16"}}), pa.int32(), False),
+        (schema_with(properties={"x": {"type": "string", "enum": ["a"]}}), pa.string(), False),
+        (
+            schema_with(properties={"x": {"type": "number", "connect.type": "bytes", "title": f"{LOGICAL}Decimal"}}),
+            pa.decimal128(5, 2),
+            False,
+        ),
+        (schema_with(properties={"x": {"type": "string"}}), pa.binary(), False),
+        (schema_with(properties={"x": {"$ref": "#/definitions/x"}}), pa.int64(), False),
+        (schema_with(properties={"x": True}), pa.int64(), False),
+        (schema_with(properties={"y": {"type": "integer"}}), pa.int64(), False),
+        (schema_with(properties={"x": {"oneOf": [{"type": "null"}, {"type": "integer"}], "not": {}}}), pa.int64(), True),
+        (schema_with(allOf=[]), pa.int64(), False),
+        (True, pa.int64(), False),
+    ],
+)
+def test_schemas_that_demand_more_than_types_are_written_row_by_row(schema: Any, kind: Any, nullable: bool) -> None:
+    assert not takes(schema, pa.field("value", pa.struct([pa.field("x", kind, nullable)]), nullable=False))
+
+
 def test_messages_that_do_not_fit_are_dead_letters(registry: str) -> None:
     text = (
         'syntax = "proto3"; import "confluent/type/decimal.proto"; import "google/type/date.proto"; import "google/type/timeofday.proto";'
@@ -229,6 +276,6 @@ def test_payloads_are_those_of_the_way_row_by_row(registry: str, monkeypatch: py
     ]  # fmt: skip
     column: Any = pa.array([*rows, None], kind)
     own, other = made(JSON, registry), made(JSON, registry)
-    monkeypatch.setattr(type(other), "is_own", lambda self, *given: self is own)
+    monkeypatch.setattr(type(other), "is_by_columns", lambda self, *given: self is own)
     assert own.encode(column, "same").to_pylist() == other.encode(column, "same").to_pylist()
     assert len(column) > json_columns.FEW_ROWS

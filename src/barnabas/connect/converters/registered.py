@@ -23,7 +23,7 @@ from barnabas.connect.converters.json_settings import DECIMAL_FORMAT, is_numeric
 from barnabas.connect.converters.json_values import lacking
 from barnabas.connect.converters.leaves import converted
 from barnabas.connect.converters.logical_numbers import avro_numbers, json_numbers, steps_of
-from barnabas.connect.converters.registered_json import in_json, json_schema_text, of_json, with_types
+from barnabas.connect.converters.registered_json import in_json, json_schema_text, of_json, takes, with_types
 from barnabas.connect.converters.registered_protobuf import in_messages, of_messages, protobuf_schema_text, with_messages
 from barnabas.connect.converters.unions import scattered
 from barnabas.connect.errors import ConnectError, RetriableError
@@ -55,14 +55,14 @@ class Way(NamedTuple):
         form: the format.
         defaults: in place of nulls.
         steps: the types through which the columns become those of the format.
-        is_own: whether the schema is the one that the converter makes for the type.
+        is_by_columns: whether they are, without the format's own way.
     """
 
     kind: Any
     form: RegisteredFormat
     defaults: Defaults
     steps: Sequence[Any]
-    is_own: bool
+    is_by_columns: bool
 
 
 class _Registered:
@@ -129,9 +129,9 @@ class _Registered:
         del schema
         return fields
 
-    def is_own(self, schema: RegisteredSchema, kind: Any, name: str | None) -> bool:
-        """Whether a schema is the one that this makes for a type, and this can write values without the format's own way."""
-        del schema, kind, name
+    def is_by_columns(self, schema: RegisteredSchema, kind: Any) -> bool:
+        """Whether values of a type can be written with a schema without the format's own way."""
+        del schema, kind
         return False
 
     def payloads(self, way: Way, values: Any) -> Array:
@@ -187,7 +187,7 @@ class _Registered:
             raise ConnectError(str(error)) from None
         target = pa.struct(list(form.fields)) if form.is_struct else form.fields[0].type
         defaults = defaults_of(kind) if self._fills else ()
-        made = Way(kind, form, defaults, steps_of(kind, target, self.written), self.is_own(form.schema, kind, name))
+        made = Way(kind, form, defaults, steps_of(kind, target, self.written), self.is_by_columns(form.schema, kind))
         self._writing.setdefault((topic, name, version), []).append(made)
         return made
 
@@ -252,14 +252,11 @@ class JsonSchemaConverter(_Registered):
         del version
         return json_schema_text(kind, name.rpartition(".")[2], numeric=self._is_numeric)
 
-    def is_own(self, schema: RegisteredSchema, kind: Any, name: str | None) -> bool:
-        try:
-            return bool(json.loads(self._text(kind, name, None)) == json.loads(schema.text))
-        except (TableError, ConnectError):  # the schema was made by others
-            return False
+    def is_by_columns(self, schema: RegisteredSchema, kind: Any) -> bool:
+        return pa.types.is_struct(kind) and takes(json.loads(schema.text), pa.field("value", kind, nullable=False))
 
     def payloads(self, way: Way, values: Any) -> Array:
-        if not way.is_own:
+        if not way.is_by_columns:
             return super().payloads(way, values)
         missing = lacking(values)
         if missing is not None:

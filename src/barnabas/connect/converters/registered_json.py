@@ -7,7 +7,7 @@ import binascii
 import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -26,6 +26,9 @@ SCALE, DIGITS = "scale", "connect.decimal.precision"  # parameters of a decimal
 _INTEGERS: Mapping[str, Any] = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64()}
 _PLAIN = {kind: name for name, kind in _INTEGERS.items()} | {pa.float32(): "float32", pa.float64(): "float64"}
 _SEVERAL = ("oneOf", "anyOf")
+_TEXTS = (TITLE, "description", "default", "$schema", "$id", "id", "$comment")
+_SAID = (*_TEXTS, *_SEVERAL, "type", "properties", "required", "additionalProperties", "items")  # what `takes` knows of
+_JSON_TYPES: Mapping[str, Any] = {"boolean": pa.bool_(), "integer": pa.int64(), "number": pa.float64(), "string": pa.string()}
 
 
 def json_schema_text(kind: Any, name: str, *, numeric: bool = False) -> str:
@@ -170,6 +173,9 @@ def _typed(schema: Any, field: Any) -> Any:
 
 
 def _scalar(schema: Mapping[str, Any], kind: Any, logical: str) -> Any:
+    """The type that values of a type stand for; None for None."""
+    if kind is None:
+        return None
     own = schema.get(TYPE)
     if types.is_integer(kind):
         return LOGICAL_OF.get(logical) or _INTEGERS.get(str(own), kind)
@@ -216,3 +222,71 @@ def of_json(column: Any, target: Any) -> tuple[Any, dict[int, str]]:
 
 def _decimal(text: str, scale: int) -> Decimal:
     return _of_base64(json.loads(text), scale) if text.startswith('"') else Decimal(text)
+
+
+def takes(schema: Any, field: Any) -> bool:
+    """Whether all values of a field fit to a schema as they are written by columns.
+
+    A schema that demands more of values than their types is not for this, nor one that lacks a field or does not allow a null.
+    """
+    found = _of_values(schema)
+    if found is None or (field.nullable and not found.is_null):
+        return False
+    schema, own, kind = found.schema, found.type, field.type
+    if types.is_struct(kind):
+        properties = schema.get("properties", {})
+        names = {each.name for each in kind}
+        return (
+            own == "object"
+            and names.issuperset(schema.get("required", ()))
+            and all(each.name in properties and takes(properties[each.name], each) for each in kind)
+        )
+    if types.is_list(kind):
+        return own == "array" and takes(schema.get("items"), kind.value_field)
+    if types.is_map(kind):
+        is_map = own == "object" and "properties" not in schema and types.is_string(kind.key_type)
+        return is_map and takes(schema.get("additionalProperties"), kind.item_field)
+    return _takes_scalar(schema, own, kind)
+
+
+class _OfValues(NamedTuple):
+    """What a schema says of values.
+
+    Args:
+        schema: of those that are not null.
+        type: the name of their type in JSON.
+        is_null: whether there may be nulls.
+    """
+
+    schema: Mapping[str, Any]
+    type: str
+    is_null: bool
+
+
+def _of_values(schema: Any) -> _OfValues | None:
+    """None for a schema that has another form."""
+    inner = _inner(schema)
+    if not isinstance(inner, dict) or not all(key in _SAID or key.startswith("connect.") for key in (*schema, *inner)):
+        return None
+    if inner is not schema and not all(key in _SEVERAL or key in _TEXTS or key.startswith("connect.") for key in schema):
+        return None
+    own = inner.get("type")
+    named = [own] if isinstance(own, str) else own if isinstance(own, list) else []
+    others = [each for each in named if each != "null"]
+    if len(others) != 1 or any(each in inner for each in _SEVERAL):
+        return None
+    return _OfValues(inner, others[0], len(others) < len(named) or inner is not schema)
+
+
+def _takes_scalar(schema: Mapping[str, Any], own: str, kind: Any) -> bool:
+    stands = _scalar(schema, _JSON_TYPES.get(own), str(schema.get(TITLE, "")).removeprefix(LOGICAL))
+    if types.is_decimal(kind):
+        return types.is_decimal(stands) and stands.scale == kind.scale and stands.precision >= kind.precision
+    name = _logical(kind)
+    if name is not None:
+        return stands is not None and _logical(stands) == name
+    if types.is_integer(kind):
+        return own == "number" or (types.is_integer(stands) and stands.bit_width >= kind.bit_width)
+    if types.is_floating(kind):
+        return own == "number" and types.is_floating(stands)
+    return stands is not None and kind == stands

@@ -164,7 +164,7 @@ def _options_class() -> Any:
     ):
         made: DescriptorProto = file.message_type.add(name=name)
         for own, number, kind, label, of in fields:
-            made.field.add(name=own, number=number, type=kind, label=label, type_name=of or None)  # type: ignore[arg-type]  # the stubs want the enums
+            made.field.add(name=own, number=number, type=kind, label=label, type_name=of or None)
     pool = DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
     return GetMessageClass(pool.FindMessageTypeByName("barnabas.options.Options"))
