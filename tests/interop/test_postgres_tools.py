@@ -87,8 +87,8 @@ def test_what_pgcli_asks_for_its_completions(executor: PGExecute) -> None:
         ("\\d", ("public", "flights", "table", "anna")),
         ("\\dt", ("public", "log", "table", "anna")),
         ("\\dt+ flights", ("public", "flights", "table", "anna", "0 bytes", "all of them")),
-        ("\\d flights", ["origin", "text", " not null default 'ZRH'"]),
-        ("\\d+ flights", ["price", "numeric(10,2)", "", "plain", None, "in francs"]),
+        ("\\d flights", ["origin", "text", " not null default 'ZRH'::text"]),
+        ("\\d+ flights", ["price", "numeric(10,2)", "", "main", None, "in francs"]),
         ("\\d log", ["line", "text", ""]),
         ("\\di", ("public", "flights_pkey", "index", "anna")),
         ("\\dn", ("public", "anna")),
@@ -192,7 +192,7 @@ def test_what_superset_asks_about_a_table(superset: sa.Engine, schema: str | Non
     types = [each["type"].compile(superset.dialect) for each in columns]
     assert types == ["BIGINT", "TEXT", "NUMERIC(10, 2)", "TEXT[]", "TIMESTAMP WITH TIME ZONE"]
     assert [(each["name"], each["nullable"], each["default"], each["comment"]) for each in columns] == [
-        ("id", False, None, None), ("origin", False, "'ZRH'", None), ("price", True, None, "in francs"), ("tags", True, None, None),
+        ("id", False, None, None), ("origin", False, "'ZRH'::text", None), ("price", True, None, "in francs"), ("tags", True, None, None),
         ("at", True, None, None),
     ]  # fmt: skip
     assert seen.get_pk_constraint("flights", schema)["constrained_columns"] == ["id"]

@@ -38,6 +38,7 @@ class Question(Struct, frozen=True):
         has_rows: whether the rows are wanted; otherwise only the columns.
         values: of the parameters `:p1`, … in the text, as texts.
         registry: has the schemas of tables that name some.
+        zone: of times.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Question(Struct, frozen=True):
     has_rows: bool = True
     values: Mapping[str, str | None] = {}
     registry: RegistryAddress | None = None
+    zone: str = "UTC"
 
 
 class Answer(Struct, frozen=True):

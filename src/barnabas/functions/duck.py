@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -51,19 +51,28 @@ class Known:
 
     def _register(self, function: Function) -> None:
         kinds = ["VARCHAR" if each.kind == "JSON" else each.kind for each in function.arguments]
-        result = self._instance.sql(f"SELECT NULL::{function.kind}").to_arrow_table().schema.field(0).type
+        result, *given = [self._arrow_type(each) for each in (function.kind, *kinds)]
         self._instance.create_function(
-            function.call, self._called(function, result), kinds or ["INTEGER"], function.kind, type="arrow",
+            function.call, self._called(function, result, given), kinds or ["INTEGER"], function.kind, type="arrow",
             null_handling="special", side_effects=_may_differ(function),
         )  # fmt: skip
 
-    def _called(self, function: Function, kind: pa.DataType) -> Callable[..., Any]:
-        """Called by DuckDB. A function without arguments gets one, whose rows count."""
+    def _arrow_type(self, kind: str) -> pa.DataType:
+        found: pa.DataType = self._instance.sql(f"SELECT NULL::{kind}").to_arrow_table().schema.field(0).type
+        return found
+
+    def _called(self, function: Function, kind: pa.DataType, kinds: Sequence[pa.DataType]) -> Callable[..., Any]:
+        """Called by DuckDB. A function without arguments gets one, whose rows count.
+
+        Args:
+            kind: of the result.
+            kinds: of the arguments. Times are in UTC, whatever time zone the statement has.
+        """
 
         def call(*columns: Any) -> Any:
             if self._only_types:
                 raise CallFailed(f"the function {function.name} cannot be called here")
-            given = columns if function.arguments else ()
+            given = [each if each.type == wanted else each.cast(wanted) for each, wanted in zip(columns, kinds, strict=False)]
             try:
                 return WORKERS.call(function, kind, given, len(columns[0]), self.is_cancelled)
             except CallFailed as error:

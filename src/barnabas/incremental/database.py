@@ -71,6 +71,7 @@ class Database:
         self._connection.execute("ATTACH '" + name.replace("'", "''") + "' AS state")
         self._is_ours = True
         shutil.rmtree(self._spill, ignore_errors=True)  # what a process that was killed has left
+        self._connection.execute("SET GLOBAL TimeZone = 'UTC'")  # DuckDB's default is the zone of the machine
         natives.register(self._connection)
         for statement in setup:
             self._connection.execute(statement)

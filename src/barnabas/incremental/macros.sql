@@ -191,7 +191,6 @@ CREATE MACRO justify_interval(a) AS __justified((__months_of(a) * 30 + __days_of
 CREATE MACRO __similar(a, b) AS regexp_full_match(a, replace(replace(b, '%', '.*'), '_', '.'), 's');
 CREATE MACRO mz_now() AS epoch_ms(now());
 CREATE MACRO uuid_generate_v4() AS uuid();
-CREATE MACRO timeofday() AS strftime(now(), '%a %b %d %H:%M:%S.%f %Y UTC');
 CREATE MACRO pg_column_size(a) AS octet_length(encode(a::VARCHAR))::INTEGER;
 CREATE MACRO __make_date(y, m, d) AS CASE WHEN y = 0 THEN error('date field value out of range: 0-' || m || '-' || d)
   WHEN y < 0 THEN make_date(y + 1, m, d) ELSE make_date(y, m, d) END;
@@ -231,7 +230,8 @@ CREATE MACRO get_bit(a, n) AS (get_byte(a, n // 8) >> (n % 8)) & 1;
 CREATE MACRO set_bit(a, n, v) AS set_byte(a, n // 8, CASE WHEN v = 0 THEN get_byte(a, n // 8) & (255 - (1 << (n % 8))) ELSE get_byte(a, n // 8) | (1 << (n % 8)) END);
 CREATE MACRO convert_from(a, b) AS CASE WHEN upper(b) IN ('UTF8', 'UTF-8', 'UNICODE', 'SQL_ASCII') THEN decode(a) ELSE error('the encoding ' || b || ' is not supported') END;
 CREATE MACRO convert_to(a, b) AS CASE WHEN upper(b) IN ('UTF8', 'UTF-8', 'UNICODE', 'SQL_ASCII') THEN encode(a) ELSE error('the encoding ' || b || ' is not supported') END;
-CREATE MACRO __to_char(a, f) AS __shown(typeof(a), a::VARCHAR, f);
+CREATE MACRO __to_char(a, f) AS __shown(typeof(a), a::VARCHAR, f, current_setting('TimeZone'));
+CREATE MACRO timeofday() AS __to_char(now(), 'Dy Mon DD HH24:MI:SS.US YYYY TZ');
 CREATE MACRO __position_from(a, b, s) AS list_position(a[s:], b) + s - 1;
 CREATE MACRO __distinct(a) AS list_filter(a, lambda e, i: CASE WHEN e IS NULL THEN len(list_filter(a[:i - 1], lambda x: x IS NULL)) = 0
   ELSE list_position(a, e) = i END);
@@ -309,3 +309,25 @@ CREATE MACRO __hop_count(size, slide) AS CASE
 CREATE MACRO __hops(size, slide, t) AS list_transform(list_filter(list_transform(
   range(__hop_count(size, slide)), lambda k: __bucket(slide, t) - slide * k), lambda s: s + size > t),
   lambda s: {'start': s, 'end': s + size});
+
+-- Times in another zone than UTC. `__elapsed` is the time that went by; `__moved` adds months and days by the clock, and then the rest.
+CREATE MACRO __elapsed(a, b) AS timezone('UTC', a::TIMESTAMPTZ) - timezone('UTC', b::TIMESTAMPTZ);
+CREATE MACRO __moved(t, i) AS CASE WHEN __months_of(i) = 0 AND __days_of(i) = 0 THEN t
+  ELSE (t::TIMESTAMP + to_months(__months_of(i)::INTEGER) + to_days(__days_of(i)::INTEGER))::TIMESTAMPTZ END + to_microseconds(__microseconds_of(i));
+CREATE MACRO __minus(a TIMESTAMPTZ, b TIMESTAMPTZ) AS __elapsed(a, b), (a TIMESTAMPTZ, b TIMESTAMP) AS __elapsed(a, b),
+  (a TIMESTAMP, b TIMESTAMPTZ) AS __elapsed(a, b), (a TIMESTAMPTZ, b DATE) AS __elapsed(a, b), (a DATE, b TIMESTAMPTZ) AS __elapsed(a, b),
+  (a TIMESTAMPTZ, b INTERVAL) AS __moved(a, -b), (a TIMESTAMP, b TIMESTAMP) AS a - b, (a DATE, b DATE) AS a - b, (a TIMESTAMP, b DATE) AS a - b,
+  (a DATE, b TIMESTAMP) AS a - b, (a TIMESTAMP, b INTERVAL) AS a - b, (a DATE, b INTERVAL) AS a - b, (a, b) AS a - b;
+CREATE MACRO __plus(a TIMESTAMPTZ, b INTERVAL) AS __moved(a, b), (a INTERVAL, b TIMESTAMPTZ) AS __moved(b, a), (a TIMESTAMP, b INTERVAL) AS a + b,
+  (a INTERVAL, b TIMESTAMP) AS a + b, (a DATE, b INTERVAL) AS a + b, (a INTERVAL, b DATE) AS a + b, (a, b) AS a + b;
+CREATE MACRO __later(t TIMESTAMPTZ, i INTERVAL) AS timezone('UTC', timezone('UTC', t) + i), (t TIMESTAMP, i INTERVAL) AS t + i, (t, i) AS t + i;
+CREATE MACRO __earlier(t TIMESTAMPTZ, i INTERVAL) AS timezone('UTC', timezone('UTC', t) - i), (t TIMESTAMP, i INTERVAL) AS t - i, (t, i) AS t - i;
+CREATE MACRO __hour_of(t TIMESTAMPTZ) AS t - (t::TIMESTAMP - date_trunc('hour', t::TIMESTAMP)), (t TIMESTAMP) AS date_trunc('hour', t),
+  (t DATE) AS date_trunc('hour', t), (t) AS date_trunc('hour', t);
+CREATE MACRO __time_of(t TIMESTAMPTZ) AS t::TIMESTAMP::TIME, (t TIMESTAMP) AS t::TIME, (t DATE) AS t::TIMESTAMP::TIME, (t) AS t::TIME;
+CREATE MACRO __zoned_window(size, t TIMESTAMPTZ) AS {'start': timezone('UTC', __bucket(size, timezone('UTC', t))),
+    'end': timezone('UTC', __bucket(size, timezone('UTC', t)) + size)},
+  (size, t TIMESTAMP) AS __window(size, t), (size, t DATE) AS __window(size, t);
+CREATE MACRO __zoned_hops(size, slide, t TIMESTAMPTZ) AS list_transform(__hops(size, slide, timezone('UTC', t)),
+    lambda w: {'start': timezone('UTC', w['start']), 'end': timezone('UTC', w['end'])}),
+  (size, slide, t TIMESTAMP) AS __hops(size, slide, t), (size, slide, t DATE) AS __hops(size, slide, t);

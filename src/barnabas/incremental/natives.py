@@ -22,7 +22,7 @@ def register(instance: Any) -> None:
     instance.create_function("__sha", _sha, ["BLOB", "INTEGER"], "BLOB", **options)
     instance.create_function("__escaped", _escaped, ["BLOB"], "VARCHAR", **options)
     instance.create_function("__base64_lines", _base64_lines, ["BLOB"], "VARCHAR", **options)
-    instance.create_function("__shown", _shown, ["VARCHAR", "VARCHAR", "VARCHAR"], "VARCHAR", **options)
+    instance.create_function("__shown", _shown, ["VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"], "VARCHAR", **options)
 
 
 def _each(function: Callable[..., Any], kind: pa.DataType, *columns: Any) -> Any:
@@ -64,18 +64,21 @@ def base64_lines(value: bytes) -> str:
     return "\n".join(text[at : at + 76] for at in range(0, len(text), 76))
 
 
-def _shown(kinds: Any, values: Any, patterns: Any) -> Any:
-    return _each(shown, pa.string(), kinds, values, patterns)
+def _shown(kinds: Any, values: Any, patterns: Any, zones: Any) -> Any:
+    return _each(shown, pa.string(), kinds, values, patterns, zones)
 
 
-def shown(kind: str, value: str, pattern: str) -> str:
+def shown(kind: str, value: str, pattern: str, zone: str = "") -> str:
     """`to_char`.
 
     Args:
         kind: of the value, in DuckDB's words.
         value: as DuckDB writes it.
         pattern: in Postgres' words.
+        zone: of times with a time zone, by DuckDB's name.
     """
+    if kind == "TIMESTAMP WITH TIME ZONE":
+        return time_text(value, pattern, zone)
     if kind.startswith(("TIMESTAMP", "DATE", "TIME")):
         return time_text(value, pattern)
     if kind == "INTERVAL":

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 from barnabas.incremental.number_formats import ordinal_suffix, roman
 
@@ -13,8 +15,9 @@ _MONTHS = (
 )  # fmt: skip
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MOMENT = re.compile(
-    r"(?:(\d{1,6})-(\d\d)-(\d\d)(?: \(BC\))?)?[ T]?(?:(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?)?(?:[+-]\d\d(?::?\d\d)*)?\Z"
+    r"(?:(\d{1,6})-(\d\d)-(\d\d)(?: \(BC\))?)?[ T]?(?:(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?)?(?P<offset>[+-]\d\d(?::?\d\d)*)?\Z"
 )
+_FIXED = "GMT"  # the beginning of DuckDB's name of a zone without a name of its own
 
 
 class Moment(NamedTuple):
@@ -22,6 +25,8 @@ class Moment(NamedTuple):
 
     Args:
         days: since 0001-01-01, which is 1; 0 for an interval.
+        offset: from UTC, such as `+05:30`.
+        zone: the name of that offset, such as `CEST`; empty for a time without a zone.
     """
 
     year: int
@@ -32,6 +37,8 @@ class Moment(NamedTuple):
     second: int
     micros: int
     days: int
+    offset: str = "+00"
+    zone: str = ""
 
 
 def _ordinal(year: int, month: int, day: int) -> int:
@@ -42,15 +49,32 @@ def _ordinal(year: int, month: int, day: int) -> int:
     return before * 365 + before // 4 - before // 100 + before // 400 + months[month - 1] + leap + day
 
 
-def moment_of(text: str) -> Moment:
-    """The parts of a date or a time, as DuckDB writes them. Raises ValueError."""
+def moment_of(text: str, zone: str = "") -> Moment:
+    """The parts of a date or a time, as DuckDB writes them. Raises ValueError.
+
+    Args:
+        zone: of a time with a time zone, by DuckDB's name.
+    """
     found = _MOMENT.match(text)
     if found is None:
         raise ValueError(f"to_char cannot read the time {text!r}")
     year, month, day = (int(each or 1) for each in found.groups()[:3])
     hour, minute, second = (int(each or 0) for each in found.groups()[3:6])
     micros = int((found[7] or "0").ljust(6, "0")[:6])
-    return Moment(year, month, day, hour, minute, second, micros, _ordinal(year, month, day))
+    made = Moment(year, month, day, hour, minute, second, micros, _ordinal(year, month, day))
+    return _zoned(made, found["offset"] or "+00", zone) if zone else made
+
+
+def _zoned(local: Moment, offset: str, zone: str) -> Moment:
+    """A time with the name of its offset."""
+    parts = zip(offset[1:].split(":"), (3600, 60, 1), strict=False)
+    east = timedelta(seconds=sum(int(offset[0] + part) * size for part, size in parts))
+    if zone.startswith(_FIXED) and len(zone) > len(_FIXED):
+        return local._replace(offset=offset, zone=offset)
+    year = min(max(local.year, 2), 9998)  # of Python's; the names of offsets do not change far away
+    day = min(local.day, 28) if year != local.year else local.day
+    at = datetime(year, local.month, day, local.hour, local.minute, local.second, tzinfo=UTC) - east
+    return local._replace(offset=offset, zone=at.astimezone(ZoneInfo(zone)).tzname() or "")
 
 
 def _iso(at: Moment) -> tuple[int, int]:
@@ -99,7 +123,9 @@ _TEXTS: Mapping[str, tuple[int, Callable[[Moment], str]]] = {  # with the width 
     "DAY": (9, lambda at: _DAYS[(at.days - 1) % 7]), "DY": (0, lambda at: _DAYS[(at.days - 1) % 7][:3]),
     "RM": (4, lambda at: roman(at.month)),
 }  # fmt: skip
-_ZONES = {"TZH": "+00", "TZM": "00", "TZ": "", "OF": "+00"}
+_ZONES: Mapping[str, Callable[[Moment], str]] = {
+    "TZH": lambda at: at.offset[:3], "TZM": lambda at: at.offset[4:6] or "00", "TZ": lambda at: at.zone, "OF": lambda at: at.offset[:6],
+}  # fmt: skip
 _HALVES = ("A.M.", "P.M.", "AM", "PM")
 _ERAS = ("A.D.", "B.C.", "AD", "BC")
 _WORDS = sorted((*_NUMBERS, *_TEXTS, *_ZONES, *_HALVES, *_ERAS, "Y,YYY"), key=len, reverse=True)
@@ -108,9 +134,13 @@ _PART = re.compile(
 )
 
 
-def time_text(value: str, pattern: str) -> str:
-    """A time as text. Raises ValueError."""
-    return moment_text(moment_of(value), pattern)
+def time_text(value: str, pattern: str, zone: str = "") -> str:
+    """A time as text. Raises ValueError.
+
+    Args:
+        zone: of a time with a time zone, by DuckDB's name.
+    """
+    return moment_text(moment_of(value, zone), pattern)
 
 
 def moment_text(at: Moment, pattern: str) -> str:
@@ -138,7 +168,8 @@ def _part(at: Moment, word: str, suffix: str, *, is_plain: bool) -> str:
         text = text.upper() if word.isupper() else text if word[0].isupper() and upper != "RM" else text.lower()
         return (text if is_plain else text.ljust(width)) + suffix
     if upper in _ZONES:
-        return (_ZONES[upper] if word.isupper() else _ZONES[upper].lower()) + suffix
+        text = _ZONES[upper](at)
+        return (text if word.isupper() else text.lower()) + suffix
     is_half = upper in _HALVES
     text = ("P" if is_half and at.hour >= 12 else "A") + ("M" if is_half else "D")
     text = f"{text[0]}.{text[1]}." if "." in word else text

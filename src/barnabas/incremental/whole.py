@@ -51,6 +51,7 @@ class WholeFlow:
     def __init__(self, plan: Plan, setup: Sequence[str] = ()) -> None:
         self.plan, self.position = plan, -1
         self._connection = duckdb.connect()
+        self._connection.execute("SET GLOBAL TimeZone = 'UTC'")
         natives.register(self._connection)
         for statement in setup:
             self._connection.execute(statement)

@@ -126,7 +126,11 @@ class SqlSession(StatementHost):
     def one_row(self, prepared: Prepared, values: Sequence[Any]) -> RowOfKey | None:
         """The statement as a query for one row that needs no thread; None if it must run as others do. For any thread while no statement
         runs; it does not wait."""
-        if not isinstance(prepared, Ready) or prepared.version != self.version or self._closed or self._state == "E":
+        if not isinstance(prepared, Ready) or self._closed or self._state == "E":
+            return None
+        if prepared.version != self.version and prepared.again is not None:
+            prepared = prepared.again
+        if prepared.version != self.version:
             return None
         if prepared.bound is not None:
             prepared, values = prepared.bound
@@ -174,9 +178,12 @@ class SqlSession(StatementHost):
             )
         if prepared.version is None or prepared.version == self.version:
             return prepared
+        if prepared.again is not None and prepared.again.version == self.version:
+            return prepared.again
         again = self._prepare(prepared.text, prepared.given)
         if again.schema != prepared.schema:
             raise SqlError("0A000", "cached plan must not change result type", hint="prepare the statement again")
+        prepared.again = again
         return again
 
     def _guarded(self, action: Any, *arguments: Any) -> Any:

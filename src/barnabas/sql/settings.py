@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import zoneinfo
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from barnabas.sql.interface import Notice, SqlError
 from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_OBJECT
+from barnabas.sql.zones import UTC_ZONE, Zone, zone_of
 
 SERVER_VERSION = "16.4"  # the version of Postgres whose protocol and catalogue clients find
 DIALECTS = ("spark", "postgres")
@@ -140,6 +140,8 @@ class Settings:
         self._values: dict[str, str] = {}
         self._local: dict[str, str | None] = {}
         self._is_open = False
+        self._before: dict[str, str] = {}  # the values at the begin of the transaction
+        self._marks: list[tuple[str, dict[str, str], dict[str, str | None]]] = []  # savepoints
         self.generation = 0  # another one after every change
         for name, value in values.items():
             known = _PARAMETERS.get(name.lower())
@@ -179,6 +181,8 @@ class Settings:
             if not self._is_open:
                 return
             self._local.setdefault(key, self._values.get(key))
+        else:
+            self._local.pop(key, None)
         self.generation += 1
         if key in _ISOLATIONS and checked in STRONGER:
             self._notify(_weaker(checked))
@@ -203,23 +207,52 @@ class Settings:
         return self.get("transaction_read_only") == "on"
 
     def begin_transaction(self) -> None:
-        """From now on SET LOCAL has an effect."""
-        self._is_open = True
+        """From now on SET LOCAL has an effect, and SET can be undone."""
+        self._is_open, self._before = True, dict(self._values)
 
-    def end_transaction(self) -> None:
-        """Undo SET LOCAL."""
-        self._is_open = False
-        self.generation += bool(self._local)
-        for key, value in self._local.items():
+    def end_transaction(self, *, is_committed: bool) -> None:
+        """Undo SET LOCAL; and SET, too, if the transaction was rolled back."""
+        if not self._is_open:
+            return
+        kept = dict(self._values) if is_committed else self._before
+        for key, value in self._local.items() if is_committed else ():
             if value is None:
-                self._values.pop(key, None)
+                kept.pop(key, None)
             else:
-                self._values[key] = value
+                kept[key] = value
+        self.generation += kept != self._values
+        self._values, self._is_open = kept, False
         self._local.clear()
+        self._marks.clear()
+
+    def save(self, name: str) -> None:
+        """Set a savepoint."""
+        self._marks.append((name, dict(self._values), dict(self._local)))
+
+    def back_to(self, name: str) -> None:
+        """Undo what came after a savepoint, which stays."""
+        place = self._place(name)
+        _, values, local = self._marks[place]
+        del self._marks[place + 1 :]
+        self.generation += values != self._values
+        self._values, self._local = dict(values), dict(local)
+
+    def release(self, name: str) -> None:
+        """Forget a savepoint and those after it."""
+        del self._marks[self._place(name) :]
+
+    def _place(self, name: str) -> int:
+        return max(place for place, mark in enumerate(self._marks) if mark[0] == name)
 
     def is_on(self, name: str) -> bool:
         """The value of a switch."""
         return self.get(name) == "on"
+
+    @property
+    def zone(self) -> Zone:
+        """The time zone of the session."""
+        name = self.get("TimeZone")
+        return UTC_ZONE if name is None else zone_of(name)
 
     def milliseconds(self, name: str) -> float:
         """The value of a duration."""
@@ -260,7 +293,7 @@ def _checked(known: _Parameter, value: str) -> str:
                 raise SqlError("0A000", f'the encoding "{value}" is not supported', hint="use UTF8")
             return "UTF8"
         case "zone":
-            return _zone(value)
+            return _zone(known, value)
     if len(known.choices) == 1 and value.lower() not in known.choices:
         raise SqlError("0A000", f"{known.name} is always {known.choices[0]}")
     if known.choices and value.lower() not in known.choices:
@@ -268,16 +301,12 @@ def _checked(known: _Parameter, value: str) -> str:
     return value.lower() if known.choices else value
 
 
-def _zone(value: str) -> str:
-    if value.upper() in ("LOCAL", "DEFAULT", "UTC", "GMT"):
-        return "UTC"
-    if re.fullmatch(r"[+-]?\d{1,2}(:?\d{2})?", value):
-        return value
+def _zone(known: _Parameter, value: str) -> str:
     try:
-        zoneinfo.ZoneInfo(value)
-    except (ValueError, OSError, KeyError):
-        raise SqlError(INVALID_PARAMETER, f'invalid value for parameter "TimeZone": "{value}"') from None
-    return value
+        return zone_of(value).name
+    except (ValueError, OSError, OverflowError):
+        hint = "a zone is a name such as Europe/Zurich, or a number of hours east of UTC"
+        raise _invalid(known, value, hint) from None
 
 
 def _bool(known: _Parameter, value: str) -> str:

@@ -7,9 +7,9 @@ wrote: its next statement waits until they can be read.
 from __future__ import annotations
 
 import datetime as dt
-import logging
 import uuid
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -44,20 +44,18 @@ from barnabas.sql.planning.views import Views
 from barnabas.sql.running import Running
 from barnabas.sql.settings import SERVER_VERSION, Settings
 from barnabas.sql.shared import Shared
-from barnabas.sql.statements.alter import drop_table
 from barnabas.sql.statements.families import ready as checked
 from barnabas.sql.statements.ready import Ready
-from barnabas.sql.statements.sequences import drop_sequences
+from barnabas.sql.temporary import drop_temporary
 from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Producers, Records
 from barnabas.sql.writing.records import keys_of, records_of
+from barnabas.sql.zones import UTC_ZONE, Zone
 from barnabas.tables.row_names import ROW
 
-logger = logging.getLogger(__name__)
 R = TypeVar("R")
-CLOSE_S = 5.0  # for a session's end to drop its temporary tables
 VERSION = f"PostgreSQL {SERVER_VERSION} (barnabas)"
 
 
@@ -83,6 +81,7 @@ class StatementHost:
         self.buffer = Buffer()
         self._locks = shared.locks.holder()
         self._is_changing = False  # within `change`
+        self._stays_in_utc = False  # within `in_utc`
         self.prepared: dict[str, tuple[Statement, Sequence[pa.DataType | None]]] = {}
         self.views = Views(self._lasting_view)
         self.routines = Routines(self._functions_named, self._fields_of, self.views.expanded, self._parsed)
@@ -101,10 +100,27 @@ class StatementHost:
         return self.settings.get("sql_dialect") == "spark"
 
     @property
-    def version(self) -> tuple[int, int, int, int, bool]:
+    def zone(self) -> Zone:
+        """The time zone in which statements compute."""
+        return UTC_ZONE if self._stays_in_utc else self.settings.zone
+
+    @contextmanager
+    def in_utc(self) -> Iterator[None]:
+        """Let all that is planned and run within compute in UTC, whatever the session's time zone is."""
+        before, self._stays_in_utc = self._stays_in_utc, True
+        try:
+            yield
+        finally:
+            self._stays_in_utc = before
+
+    @property
+    def version(self) -> tuple[object, ...]:
         """Of all that plans depend on: a prepared statement is checked again when it has changed."""
         shared = self._shared
-        return shared.definitions.version, shared.functions.version, self.buffer.generation, self.views.version, self.is_spark
+        return (
+            shared.definitions.version, shared.functions.version, self.buffer.generation, self.views.version, self.is_spark,
+            self.settings.zone.is_utc,
+        )  # fmt: skip
 
     @property
     def definitions(self) -> DefinitionStore:
@@ -226,27 +242,10 @@ class StatementHost:
         return self.temporary.setdefault(name, f"{TEMPORARY}{uuid.uuid4().hex[:12]}.{name}")
 
     def drop_temporary(self) -> None:
-        """Drop the temporary tables and sequences, within CLOSE_S. If the cluster refuses or is silent, they stay, and the log says so.
-
-        A client of its own asks, since another thread may use the session's, and a statement of its own, since the session's may have been
-        cancelled.
-        """
-        if not self.temporary:
-            return
-        running = Running(self._shared.deadlines)
-        running.start(CLOSE_S)
-        with BlockingClient(replace(self.client.config, interruption=running.interruption)) as client:
-            for name in self.temporary.values():
-                try:
-                    drop_table(self.definitions, self.sequences, client, running, name)
-                except BarnabasError as error:
-                    logger.warning("event=temporary-table-left table=%s error=%r", name, str(error))
-            try:
-                drop_sequences(self.sequences, client, running, set(self.temporary.values()))
-            except BarnabasError as error:
-                logger.warning("event=temporary-sequences-left error=%r", str(error))
-        running.stop()
-        self.temporary.clear()
+        """Drop the temporary tables and sequences."""
+        if self.temporary:
+            drop_temporary(self._shared, self.client.config, set(self.temporary.values()))
+            self.temporary.clear()
 
     def facts(self) -> dict[str, Any]:
         """The values of functions about the session."""
@@ -282,7 +281,7 @@ class StatementHost:
 
     def borrow(self) -> Lease:
         """An instance of DuckDB for a query."""
-        lease = self._shared.instances.borrow(lambda: self.running.is_cancelled)
+        lease = self._shared.instances.borrow(lambda: self.running.is_cancelled, self.zone.duckdb)
         lease.calls.numbers = self.numbers
         lease.functions.is_cancelled, lease.functions.note = lambda: self.running.is_cancelled, self.running.note
         self.running.hold(lease)
@@ -435,18 +434,23 @@ class StatementHost:
     def commit(self) -> bool:
         """Write the transaction's rows; False if it had failed, and nothing was written. Raises SqlError, KafkaError, ClientError."""
         failed = self._state == "E"
+        is_written = False
         try:
             if not failed and self.buffer:
                 self.send(self.buffer.records())
+            is_written = not failed
         finally:
-            self.rollback()
+            self._end(is_committed=is_written)
         return not failed
 
     def rollback(self) -> None:
-        """Forget the transaction's rows."""
+        """Forget the transaction's rows, and the settings that it changed."""
+        self._end(is_committed=False)
+
+    def _end(self, *, is_committed: bool) -> None:
         self.buffer.clear()
         self._locks.release(changed=True)
-        self.settings.end_transaction()
+        self.settings.end_transaction(is_committed=is_committed)
         self._state = "I"
 
     def recover(self) -> None:

@@ -10,6 +10,8 @@ extension types.
 | text, json, uuid, binary | string, string with a mark, binary |
 | date, time, timestamp_ntz, timestamptz | date32, time64[us], timestamp[us], timestamp[us, UTC] |
 | interval | month_day_nano_interval |
+| varchar, varchar(n), char(n) | string, with the word in the metadata |
+| timestamp_ntz(n), timestamptz(n), time(n) | the type without a size, with the word in the metadata |
 | T[], struct<name T, …>, map<K, V> | list, struct, map |
 """
 
@@ -21,7 +23,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pt
 
-from barnabas.schemas.arrow.shapes import MARK, WORD, map_type
+from barnabas.schemas.arrow.shapes import MARK, MISSING, WORD, map_type
 from barnabas.tables.errors import TableError
 
 JSON, JSONB, UUID = "json", "jsonb", "uuid"
@@ -57,8 +59,30 @@ def mark_of(field: Field) -> str:
 
 
 def word_of(field: Field) -> str:
-    """The name by which a marked type was declared, if it is not that of the mark: `jsonb`."""
+    """The name by which a type was declared, if the type says less: `jsonb`, `varchar(3)`."""
     return (field.metadata or {}).get(WORD, b"").decode()
+
+
+def missing_of(field: Field) -> str | None:
+    """The JSON of the value that a record without the field has; None: null."""
+    found = (field.metadata or {}).get(MISSING)
+    return None if found is None else found.decode()
+
+
+def with_missing(field: Field, value: str | None) -> Field:
+    """The field with the JSON of that value."""
+    if value is None:
+        return field
+    metadata: dict[bytes | str, bytes | str] = {MISSING: value.encode()}
+    metadata |= dict[bytes | str, bytes | str]((field.metadata or {}).items())
+    return field.with_metadata(metadata)
+
+
+def size_of(field: Field) -> tuple[str, int] | None:
+    """The name and the size by which a column was declared: `varchar` or `char` with characters, a type of times with the digits behind
+    the point; None without a size."""
+    name, bracket, size = word_of(field).partition("(")
+    return (name, int(size.removesuffix(")"))) if bracket else None
 
 
 def table_field(field: Field, path: str = "") -> Field:
@@ -108,9 +132,9 @@ SUPPORTED = (
 def type_name(field: Field) -> str:
     """The type as `declared` reads it. Raises TableError for a type that tables do not have."""
     kind = field.type
-    mark = mark_of(field)
-    if mark:
-        return word_of(field) or mark
+    word = word_of(field) or mark_of(field)
+    if word:
+        return word
     if kind in NAMES:
         return NAMES[kind]
     if pt.is_decimal(kind):
@@ -126,7 +150,15 @@ def type_name(field: Field) -> str:
 
 def columns_text(fields: list[Field] | tuple[Field, ...]) -> str:
     """Columns as text, such as `id bigint, name text`; `declared` reads it."""
-    return ", ".join(f"{quoted(each.name)} {type_name(each)}{'' if each.nullable else ' not null'}" for each in fields)
+    return ", ".join(
+        f"{quoted(each.name)} {type_name(each)}{'' if each.nullable else ' not null'}{missing_text(missing_of(each))}"
+        for each in fields
+    )
+
+
+def missing_text(value: str | None) -> str:
+    """The clause of a declaration that gives the value of records without the field; empty for null."""
+    return "" if value is None else " default '" + value.replace("'", "''") + "'"
 
 
 def quoted(name: str) -> str:

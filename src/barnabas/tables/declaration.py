@@ -7,6 +7,8 @@ The names of types are those of Spark SQL and of Postgres. Two names mean differ
 | `timestamp` | a moment (UTC) | a date and a time without time zone |
 | `float` | 4 bytes | 8 bytes |
 | `decimal`, `numeric` without digits | decimal(10,0) | decimal(38,18) |
+
+`default '5'` behind a type is the JSON of the value that a record without the field has; without it, the value is null.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from barnabas.schemas.arrow.shapes import MARK, WORD, map_type
-from barnabas.tables.column_types import JSON, JSONB, LOCAL, MAX_DIGITS, TIME, UTC, UUID, Field, table_field
+from barnabas.tables.column_types import JSON, JSONB, LOCAL, MAX_DIGITS, TIME, UTC, UUID, Field, table_field, with_missing
 from barnabas.tables.errors import TableError
 from barnabas.tables.intervals import INTERVAL
 
 MAX_DEPTH = 32  # types inside of each other
-_TOKEN = re.compile(r'\s*(?:("(?:[^"]|"")*"|`(?:[^`]|``)*`)|(\w[\w$]*)|([<>(),:]|\[\s*\])|(\S))')
+MAX_FRACTION = 6  # most digits of seconds
+_TOKEN = re.compile(r'\s*(?:("(?:[^"]|"")*"|`(?:[^`]|``)*`|\'(?:[^\']|\'\')*\')|(\w[\w$]*)|([<>(),:]|\[\s*\])|(\S))')
 _LIST = re.compile(r"\[\s*\]")
 _BASES: dict[str, pa.DataType] = {
     **dict.fromkeys(("boolean", "bool"), pa.bool_()),
@@ -48,7 +51,7 @@ def declared(text: str, *, dialect: str = "spark") -> list[Field]:
     """The columns that a text declares.
 
     Args:
-        text: names and types with commas between them; `not null` may follow a type.
+        text: names and types with commas between them; `not null` and `default` may follow a type.
         dialect: `spark` or `postgres`.
 
     Raises:
@@ -59,6 +62,22 @@ def declared(text: str, *, dialect: str = "spark") -> list[Field]:
     if not fields:
         raise TableError("the declaration has no columns; an example is: id bigint, name text")
     return fields
+
+
+def _words(word: str, kind: pa.DataType, sizes: Sequence[int]) -> dict[bytes | str, bytes | str] | None:
+    """The metadata of a type that says more than Arrow's: `varchar`, and types with sizes."""
+    if word == "varchar":
+        found = "varchar"
+    elif word in ("char", "character", "bpchar"):
+        found = "char"
+    else:
+        found = _TIMES.get(kind, "")
+    if not found or (not sizes and found != "varchar") or (kind in _TIMES and sizes[0] > MAX_FRACTION):
+        return None
+    return {WORD: f"{found}({sizes[0]})".encode() if sizes else found.encode()}
+
+
+_TIMES = {TIME: "time", LOCAL: "timestamp_ntz", UTC: "timestamptz"}
 
 
 class _Parser:
@@ -87,6 +106,8 @@ class _Parser:
                 nullable = False
             else:
                 self._maybe("null")
+            if self._maybe("default"):
+                field = with_missing(field, self._quoted("the JSON of a value in single quotation marks"))
             fields.append(field.with_nullable(nullable))
             if self._peek() == end:
                 break
@@ -137,8 +158,8 @@ class _Parser:
             return pa.field(name, self._decimal())
         if word == "double":
             self._maybe("precision")
-        elif word in ("character", "char"):
-            self._maybe("varying")
+        elif word in ("character", "char") and self._maybe("varying"):
+            word = "varchar"
         kind = _BASES.get(word)
         if word == "float":
             kind = pa.float64() if self._dialect == "postgres" else pa.float32()
@@ -146,10 +167,10 @@ class _Parser:
             kind = LOCAL if self._dialect == "postgres" else UTC
         if kind is None:
             raise self._unexpected("a type", back=True)
-        self._numbers()
+        sizes = self._numbers()
         if word in ("timestamp", "time"):
             kind = self._zone(word, kind)
-        return pa.field(name, kind)
+        return pa.field(name, kind, metadata=_words(word, kind, sizes))
 
     def _zone(self, word: str, kind: pa.DataType) -> pa.DataType:
         has_zone = self._maybe("with")
@@ -205,6 +226,13 @@ class _Parser:
             raise self._unexpected("the name of a column")
         self._at += 1
         return token
+
+    def _quoted(self, what: str) -> str:
+        token = self._peek()
+        if len(token) < 2 or token[0] != "'":
+            raise self._unexpected(what)
+        self._at += 1
+        return token[1:-1].replace("''", "'")
 
     def _word(self, what: str) -> str:
         token = self._peek()

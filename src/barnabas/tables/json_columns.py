@@ -20,6 +20,7 @@ from barnabas.lazy_module import LazyModule
 from barnabas.tables.column_types import JSON, UUID, Field, mark_of
 from barnabas.tables.formats import Array, binary_parts
 from barnabas.tables.intervals import interval_of_text, intervals
+from barnabas.tables.json_values import absent_value
 
 if TYPE_CHECKING:
     from barnabas.tables.kernels import json_convert as convert
@@ -106,9 +107,23 @@ def members(fields: Sequence[Field], data: Bytes, begins: Ints, ends: Ints, stat
         kinds, span_begins, span_ends, limits.MAX_VALUE_DEPTH,
     )  # fmt: skip
     return [
-        column(field, Spans(data, kinds[number], span_begins[number], span_ends[number], states))
+        _with_absent(
+            field,
+            kinds[number],
+            states,
+            column(field, Spans(data, kinds[number], span_begins[number], span_ends[number], states)),
+        )
         for number, field in enumerate(fields)
     ]
+
+
+def _with_absent(field: Field, kinds: Bytes, states: Bytes, made: Array) -> Array:
+    """A column with its value for rows that lack the field."""
+    value = absent_value(field)
+    if value is None:
+        return made
+    is_absent = (kinds == syntax.MISSING) & (states == scan.TAKEN)
+    return pc.if_else(pa.array(is_absent), pa.scalar(value, field.type), made) if is_absent.any() else made
 
 
 def column(field: Field, spans: Spans) -> Array:

@@ -14,7 +14,8 @@
 | time | ISO 8601 texts; numbers are milliseconds since midnight |
 | list, struct, map | arrays, objects, objects |
 
-A field that is missing or `null` is null, a field without a column is ignored, and of fields with the same name the last one counts.
+A field that is missing or `null` is null, unless its column says which value a missing one has. A field without a column is ignored, and
+of fields with the same name the last one counts.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ import pyarrow.types as pt
 
 from barnabas import limits
 from barnabas.tables import iso_times
-from barnabas.tables.column_types import JSON, UUID, Field, mark_of, type_name
+from barnabas.tables.column_types import JSON, UUID, Field, mark_of, missing_of, type_name
 from barnabas.tables.intervals import interval_of_text
 from barnabas.tables.json_text import Misfit, Number, items, members, parse
 
@@ -50,6 +51,7 @@ _SHOWN = 60  # characters of a value in a reason
 def row_converter(fields: Sequence[Field]) -> Callable[[bytes | None], tuple[list[Any], str | None]]:
     """A function that makes the values of the fields from a payload that is a JSON object, or null; and a reason if it does not fit."""
     converters = [(field.name, converter(field)) for field in fields]
+    absent = {field.name: value for field in fields if (value := absent_value(field)) is not None}
     nothing = [None] * len(converters)
 
     def convert(payload: bytes | None) -> tuple[list[Any], str | None]:
@@ -67,6 +69,9 @@ def row_converter(fields: Sequence[Field]) -> Callable[[bytes | None], tuple[lis
         row: list[Any] = []
         reason = None
         for name, each in converters:
+            if name in absent and name not in found:
+                row.append(absent[name])
+                continue
             try:
                 row.append(each(*found.get(name, _MISSING), name))
             except Misfit as misfit:
@@ -78,6 +83,17 @@ def row_converter(fields: Sequence[Field]) -> Callable[[bytes | None], tuple[lis
 
 
 _MISSING = (None, "null")
+
+
+def absent_value(field: Field) -> Any:
+    """The value of a record without the field, as `row_converter` makes values; None for null, and for a value that does not fit."""
+    text = missing_of(field)
+    if text is None:
+        return None
+    try:
+        return converter(field)(*parse(text.encode()), field.name)
+    except Misfit:
+        return None
 
 
 def converter(field: Field) -> Convert:

@@ -48,6 +48,7 @@ class Query:
             self.schema = self._watched.scan(limit=limit).schema
             return
         self._connection = duckdb.connect()
+        self._connection.execute("SET GLOBAL TimeZone = 'UTC'")  # DuckDB's default is the zone of the machine
         try:
             self._reader = self._run(self._connection, select, where, limit)
         except duckdb.Error as error:

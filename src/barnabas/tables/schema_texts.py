@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from barnabas.tables.column_types import JSON, UUID, Field, mark_of, type_name
+from barnabas.tables.column_types import JSON, UUID, Field, mark_of, missing_of, type_name
 from barnabas.tables.errors import TableError
 
 SCHEMA_TYPES = {"avro": "AVRO", "json_schema": "JSON", "protobuf": "PROTOBUF"}
@@ -83,8 +83,11 @@ def _refused(format_name: str, field: Field) -> TableError:
 
 
 def avro_field(field: Field, path: str) -> dict[str, Any]:
-    """A field of an Avro record. A column that may be null has the default null."""
+    """A field of an Avro record. A column that may be null has the default null, or the value that records without the field have."""
     kind = _avro_type(field, path)
+    missing = missing_of(field)
+    if field.nullable and missing is not None:
+        return {"name": field.name, "type": [kind, "null"], "default": json.loads(missing)}
     return {"name": field.name, "type": ["null", kind], "default": None} if field.nullable else {"name": field.name, "type": kind}
 
 

@@ -46,7 +46,7 @@ def test_classes_and_attributes(shown: Asking) -> None:
     assert shown.rows(text) == [
         ("id", "bigint", True), ("name", "text", True), ("v", "numeric(10,2)", False), ("tags", "text[]", False), ("j", "json", False),
     ]  # fmt: skip
-    assert shown.rows("select pg_get_expr(adbin, adrelid) from pg_attrdef") == [("'x'",)]
+    assert shown.rows("select pg_get_expr(adbin, adrelid) from pg_attrdef") == [("'x'::text",)]
 
 
 def test_keys_and_comments(shown: Asking) -> None:
@@ -83,7 +83,7 @@ def test_the_information_schema(shown: Asking) -> None:
         " where table_name = 't' order by ordinal_position"
     )
     assert shown.rows(text) == [
-        ("id", "bigint", "int8", "NO", None, 64), ("name", "text", "text", "NO", "'x'", None),
+        ("id", "bigint", "int8", "NO", None, 64), ("name", "text", "text", "NO", "'x'::text", None),
         ("v", "numeric", "numeric", "YES", None, 10), ("tags", "ARRAY", "_text", "YES", None, None),
         ("j", "json", "json", "YES", None, None),
     ]  # fmt: skip

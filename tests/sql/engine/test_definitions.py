@@ -208,7 +208,6 @@ def test_truncate(ask: Asking, keyed: bool) -> None:
         ("create table bad (a int) with (key = 'b')", "42703"),
         ("create table bad (a int, b int) with (format = 'text')", "42P16"),
         ("create table bad (a int default b)", "0A000"),
-        ("create table \"a b\" (a int)", "42602"),
         ("create table other.bad (a int)", "3F000"),
         ("create unlogged table bad (a int)", "0A000"),
         ("create table bad", "0A000"),
@@ -277,12 +276,10 @@ def test_create_table_as(ask: Asking) -> None:
 )
 def test_a_default_that_gives_no_value_is_refused(ask: Asking, default: str, sqlstate: str) -> None:
     ask("create table if not exists given (id bigint primary key, a int)")
-    for text in (
-        f"create table refused (a int default {default})",
-        f"alter table given add column b int default {default}",
-        f"alter table given alter column a set default {default}",
-    ):
+    for text in (f"create table refused (a int default {default})", f"alter table given alter column a set default {default}"):
         assert ask.error(text).sqlstate == sqlstate
+    added = "0A000" if "nextval" in default else sqlstate  # a sequence cannot number the rows that are there
+    assert ask.error(f"alter table given add column b int default {default}").sqlstate == added
     assert ask.error("select * from refused").sqlstate == "42P01"
     assert "DEFAULT" not in ask.rows("show create table given")[0][1]
 
@@ -314,6 +311,7 @@ def test_texts_have_one_order(ask: Asking) -> None:
     ],
 )
 def test_foreign_keys_are_taken_with_a_warning(ask: Asking, column: str) -> None:
+    ask("create table elsewhere (id int primary key)")
     ask.session.take_notices()
     ask(f"create table referring (id int primary key, {column})")
     assert [(each.severity, each.message) for each in ask.session.take_notices()] == [
@@ -321,7 +319,7 @@ def test_foreign_keys_are_taken_with_a_warning(ask: Asking, column: str) -> None
     ]
     ask("insert into referring values (1, 7)")
     assert ask.rows("select * from referring") == [(1, 7)]
-    ask("drop table referring")
+    ask("drop table referring, elsewhere")
 
 
 def test_a_table_gets_another_name_and_the_views_over_it_follow(ask: Asking) -> None:
@@ -459,6 +457,10 @@ def test_a_name_that_no_topic_can_have(ask: Asking, broker: Broker, name: str) -
     topic = own_topic(name)
     with client(broker) as kafka:
         assert list(kafka.topics_by_name([topic])) == [topic]
+    view = table.replace('"', '"v ', 1)
+    assert ask.tag(f"create view {view} as select * from {table}") == "CREATE VIEW"
+    assert ask.rows(f"select count(*) from {view}") == [(2,)]
+    assert ask.tag(f"drop view {view}") == "DROP VIEW"
     assert ask.tag(f"create temporary table {table} (v int)") == "CREATE TABLE"
     assert ask.rows(f"select * from {table}") == []
     assert ask.tag(f"drop table {table}") == "DROP TABLE"

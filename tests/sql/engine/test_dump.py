@@ -49,6 +49,7 @@ def test_a_dump_is_restored(ask: Asking) -> None:
     assert ask.rows(
         "select conname, contype, pg_get_constraintdef(oid) from pg_constraint where conrelid = 'shop.orders'::regclass order by 1"
     ) == [
+        ("orders_customer_id_fkey", "f", "FOREIGN KEY (customer_id) REFERENCES shop.customers(id)"),
         ("orders_pkey", "p", "PRIMARY KEY (id)"),
         ("orders_total_check", "c", "CHECK ((total >= CAST((0) AS DECIMAL)))"),
     ]

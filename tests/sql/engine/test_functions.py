@@ -223,9 +223,11 @@ def test_defaults_of_columns(ask: Asking) -> None:
     ask("create table defaulted (id int primary key, v int default start_of(1))")
     ask("insert into defaulted (id) values (1)")
     assert ask.rows("select v from defaulted") == [(10,)]
-    error = ask.error("alter table defaulted add column w int not null default start_of(2)")
-    assert (error.sqlstate, error.hint) == ("0A000", "add the column without NOT NULL, and UPDATE the rows")
-    ask("alter table defaulted add column w int default start_of(2)")
+    for null in ("not null", ""):
+        error = ask.error(f"alter table defaulted add column w int {null} default start_of(2)")
+        assert error.sqlstate == "0A000"
+        assert error.hint == "ADD COLUMN without DEFAULT, ALTER COLUMN … SET DEFAULT, and UPDATE the rows"
+    ask("alter table defaulted add column w int, alter column w set default start_of(2)")
     ask("insert into defaulted (id) values (2)")
     assert ask.rows("select w from defaulted order by id") == [(None,), (20,)]
     ask("drop table defaulted")

@@ -92,6 +92,16 @@ def test_parameters(engine: SqlEngine, on_spark: Asking, query: str, values: tup
     other.session.close()
 
 
+def test_the_time_zone_of_the_session_counts(engine: SqlEngine, on_spark: Asking) -> None:
+    other = Asking(engine.session(Caller()))
+    query = "select id, at, cast(at as date) as d, date_trunc('day', at) as t, hour(at) as h from orders where id = 1"
+    for zone in ("'Asia/Kolkata'", "-9.5", "'UTC'"):
+        on_spark(f"set time zone {zone}")
+        other(f"set time zone {zone}")
+        assert on_spark.rows(query) == other.rows(query)
+    other.session.close()
+
+
 def test_a_prepared_query_runs_with_other_values(on_spark: Asking) -> None:
     prepared = on_spark.session.prepare("select name from customers where id = $1")
     found = []
@@ -180,3 +190,15 @@ def test_a_process_that_ends_is_an_error_and_the_next_query_starts_another(on_sp
     process.wait()
     assert on_spark.rows("select count(*) from customers") == [(2,)]
     assert spark_queries.SparkQueryError("it ended").sqlstate is None
+
+
+def test_the_default_of_an_added_column(engine: SqlEngine) -> None:
+    session = Asking(engine.session(Caller()))
+    session("create table older (id int primary key, k varchar(3))")
+    session("insert into older values (1, 'a')")
+    session("alter table older add column n int default 5")
+    session("insert into older values (2, 'b', null)")
+    session("set engine = spark")
+    assert session.rows("select * from older order by id") == [(1, "a", 5), (2, "b", None)]
+    session("drop table older")
+    session.session.close()

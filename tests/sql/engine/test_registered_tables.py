@@ -188,6 +188,23 @@ def test_columns_are_added_to_the_schema(ask: Asking, client: RegistryClient, fo
     ask("drop table growing")
 
 
+def test_the_default_of_an_added_column_is_in_the_schema(ask: Asking, client: RegistryClient) -> None:
+    ask("create table older (a bigint, b text) with (format = 'avro')")
+    ask("insert into older values (1, 'x')")
+    ask("alter table older add column c int default 5, add column d varchar(9) default 'none'")
+    ask("insert into older values (2, 'y', null, null)")
+    assert ask.rows("select * from older order by a") == [(1, "x", 5, "none"), (2, "y", None, None)]
+    schema = json.loads(client.get("subjects", "older-value", "versions", "latest")["schema"])
+    assert schema["fields"][2] == {"name": "c", "type": ["int", "null"], "default": 5}
+    ask("alter table older alter column c set default 6")
+    assert ask.rows("select c from older where a = 1") == [(5,)]
+    assert ask.error("alter table older add column e date default '2020-01-01'").sqlstate == "0A000"
+    ask("drop table older")
+    ask("create table documents (a bigint) with (format = 'json_schema')")
+    assert ask.error("alter table documents add column b int default 5").sqlstate == "0A000"
+    ask("drop table documents")
+
+
 def test_an_evolution_that_the_registry_refuses(ask: Asking, client: RegistryClient) -> None:
     ask("create table strictly (a bigint) with (format = 'avro')")
     client.put("config", "strictly-value", body={"compatibility": "FULL"})

@@ -104,7 +104,7 @@ def test_a_statement_is_cancelled_while_another_has_the_turn(broker: Broker, eng
 def test_temporary_tables_do_not_hold_up_the_end_of_a_session(
     broker: Broker, engine: SqlEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("barnabas.sql.statement_host.CLOSE_S", 0.2)
+    monkeypatch.setattr("barnabas.sql.temporary.CLOSE_S", 0.2)
     ending = asking(engine)
     ending("create temporary table mine (a int)")
     with stopped(broker):

@@ -21,7 +21,7 @@ from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres.codecs import codec_of
 from barnabas.sql.postgres.messages import BINARY, TEXT
 from barnabas.sql.postgres.parameters import value_of
-from barnabas.sql.postgres.rows import RowWriter
+from barnabas.sql.postgres.rows import RowWriter, fields_of
 from barnabas.sql.postgres.types import TYPE_KEY, TYPES, describe
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -233,3 +233,26 @@ def test_pieces_are_about_a_megabyte() -> None:
     sizes = [len(piece) for piece in RowWriter(batch.schema).pieces(batch)]
     assert len(sizes) >= 5
     assert max(sizes) < 2 << 20
+
+
+@pytest.mark.parametrize("form", [TEXT, BINARY])
+def test_texts_of_char_have_spaces(form: int) -> None:
+    field = pa.field("c", pa.string(), metadata={b"barnabas.word": b"char(4)"})
+    assert describe(field)[0].name == "bpchar"
+    assert describe(field).modifier == 8
+    column = pa.array(["ab", None, "é", "abcd"])
+    codec = codec_of(field, form)
+    assert fields_of(codec, column).to_pylist() == [b"ab  ", None, "é   ".encode(), b"abcd"]
+    assert [None if each is None else codec.write(each) for each in column.to_pylist()] == fields_of(codec, column).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("word", "kind", "oid", "modifier"),
+    [
+        ("varchar", pa.string(), 1043, -1), ("varchar(3)", pa.string(), 1043, 7), ("timestamp_ntz(0)", pa.timestamp("us"), 1114, 0),
+        ("timestamptz(3)", pa.timestamp("us", "UTC"), 1184, 3), ("time(2)", pa.time64("us"), 1083, 2),
+    ],
+)  # fmt: skip
+def test_types_with_sizes_have_modifiers(word: str, kind: Any, oid: int, modifier: int) -> None:
+    found = describe(pa.field("c", kind, metadata={b"barnabas.word": word.encode()}))
+    assert (found.oid, found.modifier) == (oid, modifier)

@@ -345,6 +345,34 @@ def test_other_sessions_and_prepared_statements(topics: Asking, engine: SqlEngin
     assert topics.rows("select id from target") == [(1,)]
 
 
+def test_values_of_a_job_fit_the_sizes_of_columns(topics: Asking) -> None:
+    topics("create table short_ones (id int, k varchar(3), c char(4), at timestamp(0))")
+    topics("create table long_ones (id int, k text, at timestamp)")
+    topics("insert into long_ones values (1, 'ab    ', '2020-01-01 00:00:00.5'), (2, null, null)")
+    topics("insert into short_ones select id, k, k, at from stream long_ones")
+    topics("flush")
+    assert topics.rows("select id, k, c, at::text from short_ones order by id") == [
+        (1, "ab ", "ab", "2020-01-01 00:00:01"), (2, None, None, None),
+    ]  # fmt: skip
+    topics("set create_view_waits = off")
+    topics("insert into long_ones values (3, 'abcd', null)")
+    job = "select state, error from barnabas.jobs where name = 'short_ones_from_long_ones'"
+    wait_until(lambda: topics.rows(job)[0][0] == "failed")
+    assert "value too long for type character varying(3)" in topics.rows(job)[0][1]
+    topics("drop table short_ones, long_ones cascade")
+
+
+def test_a_view_shows_the_default_of_an_added_column(topics: Asking) -> None:
+    topics("create table older (id int, k text)")
+    topics("insert into older values (1, 'a')")
+    topics("alter table older add column n int default 5")
+    topics("insert into older values (2, 'b', null), (3, 'c', 7)")
+    topics("create materialized view over_older as select id, n from older")
+    topics("flush")
+    assert topics.rows("select * from over_older order by id") == [(1, 5), (2, None), (3, 7)]
+    topics("drop table older cascade")
+
+
 def test_a_job_fills_columns(topics: Asking) -> None:
     topics("create function marked(t text) returns text language python as 'return t + \"!\"'")
     topics("create function doubled(n bigint) returns bigint language sql as 'select n * 2'")

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from msgspec import Struct, field
 
@@ -26,6 +25,7 @@ from barnabas.cli.sql.scanner import Command, Item, Splitter, TooLong
 from barnabas.cli.sql.statement_thread import Work
 from barnabas.cli.sql.variables import filled
 from barnabas.errors import BarnabasError
+from barnabas.sql import zones
 from barnabas.sql.interface import Notice, Notifies, SqlError
 
 if TYPE_CHECKING:
@@ -354,11 +354,9 @@ def interrupted() -> SqlError:
 
 def zone_of(name: str | None) -> tzinfo:
     """The zone of a session's setting; UTC for one that has no name."""
-    if name is None or name == "UTC":
-        return UTC
     try:
-        return ZoneInfo(name)
-    except (ValueError, OSError, LookupError):
+        return UTC if name is None else zones.zone_of(name).info
+    except (ValueError, OSError):
         return UTC
 
 

@@ -37,6 +37,7 @@ class Sql(Transform):
 
         self._query = config["query"]
         self._connection = duckdb.connect(config={"enable_external_access": "false", "threads": 1})
+        self._connection.execute("SET GLOBAL TimeZone = 'UTC'")
         kinds = {each.type for each in self._statements()}
         if kinds != {duckdb.StatementType.SELECT} or len(self._statements()) != 1:
             raise ConfigError(f"Invalid value {self._query} for configuration query: it is not one SELECT")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROWS_AT_ONCE = 8_192
-CONF = {"spark.sql.session.timeZone": "UTC", "spark.log.level": "ERROR"}
+CONF = {"spark.log.level": "ERROR"}
 
 
 def main() -> None:
@@ -44,6 +44,7 @@ def main() -> None:
 def answer(spark: SparkSession, settings: Mapping[str, str], question: Question, answers: BinaryIO) -> None:
     """Write the answer to one question."""
     try:
+        spark.conf.set("spark.sql.session.timeZone", question.zone)
         for name, table in question.tables.items():
             frame_of(spark, settings, table, question.filled.get(name, {}), question.registry).createOrReplaceTempView(name)
         frame = spark.sql(question.text, args=dict(question.values)) if question.values else spark.sql(question.text)

@@ -14,7 +14,8 @@ from barnabas.schemas.errors import SchemaDataError
 from barnabas.schemas.registered import RegisteredSchema
 
 Convert = Callable[[Any], Any]
-WORD = b"barnabas.word"  # the name in SQL that a field with a mark was declared by, if it is another one
+WORD = b"barnabas.word"  # the name in SQL that a field was declared by, with its size, if the type says less
+MISSING = b"barnabas.missing"  # the JSON of the value that a record without the field has
 MARK = b"barnabas.type"  # in the metadata of fields of text that holds JSON or a UUID
 
 map_type: Any = pa.map_  # the stubs take no field for the values, which pyarrow does

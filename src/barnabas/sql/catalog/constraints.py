@@ -1,4 +1,5 @@
-"""The constraints of a table: what its definition keeps of UNIQUE and CHECK. The statements that write to the table keep them."""
+"""The constraints of a table: what its definition keeps of UNIQUE, CHECK and FOREIGN KEY. The statements that write to
+the table keep the first two."""
 
 from __future__ import annotations
 
@@ -59,6 +60,57 @@ class CheckDefinition(Struct, frozen=True, omit_defaults=True):
     def text(self) -> str:
         """As CREATE TABLE has it, behind CONSTRAINT and the name."""
         return f"CHECK ({self.condition})"
+
+
+class IndexDefinition(Struct, frozen=True, omit_defaults=True):
+    """An index of columns that CREATE INDEX made, for the catalogue alone.
+
+    Args:
+        orders: of each column, as `pg_index.indoption` has it: 1 for DESC, 2 for NULLS FIRST, added up.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    orders: tuple[int, ...] = ()
+
+
+class ForeignKeyDefinition(Struct, frozen=True, omit_defaults=True):
+    """Columns that refer to a row of a table. No statement looks whether the row is there.
+
+    Args:
+        table: the name of the definition that it refers to.
+        referenced: the columns there, in the order of `columns`.
+        on_delete, on_update: an action in words, which no statement takes.
+        is_full: whether it is MATCH FULL.
+        is_deferrable, is_deferred: DEFERRABLE, and INITIALLY DEFERRED.
+        is_valid: whether it was declared without NOT VALID.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    table: str
+    referenced: tuple[str, ...]
+    on_delete: str = "NO ACTION"
+    on_update: str = "NO ACTION"
+    is_full: bool = False
+    is_deferrable: bool = False
+    is_deferred: bool = False
+    is_valid: bool = True
+
+    def text(self, table: str) -> str:
+        """As CREATE TABLE has it, behind CONSTRAINT and the name.
+
+        Args:
+            table: the name of the other table, as statements have it.
+        """
+        own, other = (", ".join(map(shown_name, each)) for each in (self.columns, self.referenced))
+        words = [f"FOREIGN KEY ({own}) REFERENCES {table}({other})"]
+        words += ["MATCH FULL"] if self.is_full else []
+        words += [f"ON UPDATE {self.on_update}"] if self.on_update != "NO ACTION" else []
+        words += [f"ON DELETE {self.on_delete}"] if self.on_delete != "NO ACTION" else []
+        words += ["DEFERRABLE"] if self.is_deferrable else []
+        words += ["INITIALLY DEFERRED"] if self.is_deferred else []
+        return " ".join(words)
 
 
 def free_name(table: str, columns: Sequence[str], ending: str, used: Collection[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,8 +10,9 @@ import pyarrow as pa
 from msgspec import Struct
 
 from barnabas.errors import BarnabasError
-from barnabas.sql.catalog.constraints import CheckDefinition, UniqueDefinition
+from barnabas.sql.catalog.constraints import CheckDefinition, ForeignKeyDefinition, IndexDefinition, UniqueDefinition
 from barnabas.sql.catalog.names import shown_name
+from barnabas.tables.column_types import with_missing
 from barnabas.tables.declaration import declared
 from barnabas.tables.scan import MODES
 
@@ -33,10 +34,12 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
     Args:
         kind: the type, in the words of `tables.declaration`.
         default: the text of an expression.
-        added: whether it came after the table, so that older records lack it. If it is not null, they show its default.
+        added: whether it came after the table, so that older records lack it. If it is not null and has nothing in `missing`, they show
+            its default.
         identity: ALWAYS or BY_DEFAULT of an identity column, else empty.
         generated: the text of an expression of the other columns, which gives its value.
         stored: its name in records, if it is another one since the column was renamed.
+        missing: the JSON of the value that records without the field have; None: null.
     """
 
     name: str
@@ -48,11 +51,12 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
     identity: str = ""
     generated: str | None = None
     stored: str = ""
+    missing: str | None = None
 
     @property
-    def shown_default(self) -> str | None:
-        """As pg_attrdef has it: the default, or the expression of a generated column."""
-        return None if self.identity else self.default if self.generated is None else self.generated
+    def has_default(self) -> bool:
+        """Whether it has a row in pg_attrdef: for a default, or for the expression of a generated column."""
+        return not self.identity and (self.default is not None or self.generated is not None)
 
     @property
     def field(self) -> pa.Field[Any]:
@@ -62,7 +66,12 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
             if len(_FIELDS) >= _MOST_KNOWN:
                 _FIELDS.clear()
             found = _FIELDS[self.kind] = declared(f'"x" {self.kind}')[0]
-        return found.with_name(self.name).with_nullable(self.nullable)
+        return with_missing(found.with_name(self.name).with_nullable(self.nullable), self.missing)
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether a null in records is shown as the default."""
+        return self.added and not self.nullable and self.default is not None and self.missing is None
 
 
 class ViewDefinition(Struct, frozen=True, omit_defaults=True):
@@ -136,8 +145,12 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
         owns_schema: whether the schema was registered for it.
         dropped: names of columns that records may still have.
         indexes: names of indexes, which have no effect.
+        plain_indexes: those of them that are neither unique nor of expressions.
         is_renamed: whether the topic has a name that the table had before.
         unique, checks: the constraints that statements keep.
+        foreign_keys: references to other tables, which nothing keeps.
+        key_name: of the primary key's constraint; empty: `<table>_pkey`.
+        comments: of constraints and indexes, by their names.
         on_conflict: what becomes of a new row whose key is there, `overwrite` or `nothing`; empty: it is refused.
         has_row_names: of a keyed table without a key: whether the hidden column ROW names a row by the partition and the offset of its
             first record (`tables.row_names`). Otherwise the records have keys that an earlier version made, which nothing reads.
@@ -171,17 +184,27 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
     checks: tuple[CheckDefinition, ...] = ()
     on_conflict: str = ""
     has_row_names: bool = False
+    foreign_keys: tuple[ForeignKeyDefinition, ...] = ()
+    plain_indexes: tuple[IndexDefinition, ...] = ()
+    key_name: str = ""
+    comments: Mapping[str, str] = {}
 
     @property
-    def constraints(self) -> list[UniqueDefinition | CheckDefinition]:
-        """Those that statements keep, without indexes, the key and NOT NULL."""
-        return [*(each for each in self.unique if not each.is_index), *self.checks]
+    def key_constraint(self) -> str:
+        """The name of the primary key's constraint; empty without one."""
+        return (self.key_name or f"{self.plain_name}_pkey") if self.key and self.is_keyed else ""
+
+    @property
+    def constraints(self) -> list[UniqueDefinition | CheckDefinition | ForeignKeyDefinition]:
+        """Those with a name of their own, without indexes, the key and NOT NULL."""
+        return [*(each for each in self.unique if not each.is_index), *self.checks, *self.foreign_keys]
 
     @property
     def constraint_names(self) -> list[str]:
         """Of the key, of constraints and of unique indexes."""
-        own = [f"{self.plain_name}_pkey"] if self.key and self.is_keyed else []
-        return [*own, *(each.name for each in self.unique), *(each.name for each in self.checks)]
+        own = [self.key_constraint] if self.key_constraint else []
+        kept = [*(each.name for each in self.unique), *(each.name for each in self.checks)]
+        return [*own, *kept, *(each.name for each in self.foreign_keys)]
 
     @property
     def plain_name(self) -> str:

@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.relations import KEY, META
+from barnabas.sql.writing.fitting import sized_columns
 from barnabas.tables.declared import columns_of, json_object
 from barnabas.tables.declared import key_format as declared_key_format
 from barnabas.tables.errors import TableError
@@ -33,6 +34,7 @@ class TopicRelation(Struct, frozen=True):
         layout: how records become columns.
         definition: None for an undeclared topic.
         is_stream: whether each record is a row that stays, also in a table with a primary key.
+        sized: the columns of types with sizes, such as `varchar(3)`.
     """
 
     name: str
@@ -44,6 +46,7 @@ class TopicRelation(Struct, frozen=True):
     filled: Mapping[str, str] = {}
     definition: TableDefinition | None = None
     is_stream: bool = False
+    sized: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
@@ -174,12 +177,9 @@ def declared(definition: TableDefinition, registry: RegistryAddress | None = Non
         pa.schema(hidden),
         Columns(key, value_of(definition, values, registry), definition.mode),
         key_alias=keys[0].name if len(keys) == 1 and keys[0].name not in unseen else None,
-        filled={
-            each.name: each.default
-            for each in definition.columns
-            if each.added and not each.nullable and each.default is not None
-        },
+        filled={each.name: each.default for each in definition.columns if each.is_filled and each.default is not None},
         definition=definition,
+        sized=sized_columns(schema),
     )
 
 

@@ -29,6 +29,8 @@ from barnabas.sql.duck.calls import Calls
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import CANCELLED, TOO_MANY
 
+UTC = "UTC"
+
 
 @dataclass(frozen=True, slots=True)
 class QueryLimits:
@@ -86,8 +88,12 @@ class Instances:
                 self._planner[2].learn(functions)
             return self._planner[0].cursor()
 
-    def borrow(self, is_cancelled: Callable[[], bool]) -> Lease:
-        """An instance for one query. Raises SqlError: none is free in time, or the statement was cancelled."""
+    def borrow(self, is_cancelled: Callable[[], bool], zone: str = UTC) -> Lease:
+        """An instance for one query. Raises SqlError: none is free in time, or the statement was cancelled.
+
+        Args:
+            zone: of times, by DuckDB's name.
+        """
         deadline = time.monotonic() + self._limits.wait_s
         with self._changed:
             while self._running >= self._limits.queries:
@@ -100,10 +106,13 @@ class Instances:
             self._running += 1
             idle = self._idle.pop() if self._idle else None
         try:
-            return Lease(self, *(self._connect() if idle is None else idle))
+            lease = Lease(self, *(self._connect() if idle is None else idle))
         except BaseException:
             self._leave()
             raise
+        if zone != UTC:
+            lease.set_zone(zone)
+        return lease
 
     def _leave(self) -> None:
         with self._changed:
@@ -156,6 +165,8 @@ class Instances:
             instance.execute(self._macros)
             calls = Calls()
             calls.register(instance)
+            instance.execute(f"SET GLOBAL TimeZone = '{UTC}'")  # DuckDB's default is the zone of the machine
+            instance.execute("SET allowed_configs = ['TimeZone']")  # of cursors, for the time zones of sessions
             instance.execute("SET lock_configuration = true")
         except BaseException:
             instance.close()
@@ -171,6 +182,14 @@ class Lease:
         self.cursor = instance.cursor()
         self._lock = threading.Lock()
         self._open = True
+
+    def set_zone(self, zone: str) -> None:
+        """Let the cursor compute times in a zone, by DuckDB's name. The instance and its other cursors keep UTC."""
+        try:
+            self.cursor.execute(f"SET TimeZone = '{zone}'")
+        except BaseException:
+            self.close()
+            raise
 
     def interrupt(self) -> None:
         """End the query that runs. May be called from any thread."""

@@ -12,7 +12,8 @@ from sqlglot import exp
 
 from barnabas.schemas.arrow.shapes import WORD
 from barnabas.sql.interface import SqlError
-from barnabas.sql.states import NOT_SUPPORTED, SYNTAX_ERROR, UNDEFINED_OBJECT
+from barnabas.sql.states import INVALID_PARAMETER, NOT_SUPPORTED, SYNTAX_ERROR, UNDEFINED_OBJECT
+from barnabas.tables.column_types import word_of
 
 KIND = b"barnabas.type"
 _PLAIN: dict[str, pa.DataType] = {
@@ -169,6 +170,28 @@ _POSTGRES: dict[str, str] = {
 }
 
 
+_POSTGRES_SIZED = {
+    "varchar": "varchar",
+    "char": "bpchar",
+    "timestamp_ntz": "timestamp",
+    "timestamptz": "timestamptz",
+    "time": "time",
+}
+
+
+def sized_type(field: pa.Field[Any]) -> tuple[str, int] | None:
+    """Postgres' name and modifier of a type that has a size, and of `varchar`; None for others. An array has those of its elements."""
+    if pa.types.is_list(field.type):
+        return sized_type(field.type.value_field)
+    name, bracket, size = word_of(field).partition("(")
+    found = _POSTGRES_SIZED.get(name)
+    if found is None:
+        return None
+    extra = HEADER_BYTES if pa.types.is_string(field.type) else 0
+    return found, int(size.removesuffix(")")) + extra if bracket else -1
+
+
+HEADER_BYTES = 4  # that modifiers of texts and of numerics count
 UNBOUND = tuple(pa.decimal128(38, scale) for scale in (9, 18, 27))  # of `numeric` without digits, and of products of such
 
 
@@ -216,16 +239,49 @@ _SQL: dict[str, pa.DataType] = {
     "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"),
     "TIMESTAMPLTZ": pa.timestamp("us", tz="UTC"),
     "INTERVAL": pa.month_day_nano_interval(),
+    "BPCHAR": pa.string(),
     "POINT": pa.string(),
 }
 
 
 def declared_field(name: str, kind: Any) -> pa.Field[Any]:
-    """A column of the type that a word of SQL means; JSON and UUID are marked. Raises SqlError 42704."""
+    """A column of the type that a word of SQL means; JSON and UUID are marked, and words with sizes kept. Raises SqlError 42704."""
     word = str(getattr(kind.this, "value", kind.this))
+    if word in ("ARRAY", "LIST") and kind.expressions and isinstance(kind.expressions[0], exp.DataType):
+        item = declared_field("item", kind.expressions[0])
+        return pa.field(name, declared(kind) if KIND in (item.metadata or {}) else pa.list_(item))
     mark = _MARKED.get(word)
-    words: dict[bytes | str, bytes | str] = {WORD: b"jsonb"} if word == "JSONB" else {}
-    return pa.field(name, declared(kind), metadata={KIND: mark, **words} if mark else None)
+    found = "jsonb" if word == "JSONB" else _sized_word(word, kind)
+    metadata: dict[bytes | str, bytes | str] = {KIND: mark} if mark else {}
+    return pa.field(name, declared(kind), metadata={**metadata, WORD: found.encode()} if found else metadata or None)
+
+
+_TEXTS = {"VARCHAR": "varchar", "NVARCHAR": "varchar", "CHAR": "char", "NCHAR": "char", "BPCHAR": "char"}
+_TIMES = {
+    "TIMESTAMP": "timestamp_ntz", "TIMESTAMPNTZ": "timestamp_ntz", "DATETIME": "timestamp_ntz", "TIMESTAMPTZ": "timestamptz",
+    "TIMESTAMPLTZ": "timestamptz", "TIME": "time",
+}  # fmt: skip
+MAX_SINGLE = 24  # binary digits
+MAX_FRACTION, MAX_LENGTH = 6, 10_485_760  # digits of seconds; characters, as in Postgres
+
+
+def _sized_word(word: str, kind: Any) -> str:
+    """The word that `tables.declaration` has for a type of texts or times with a size, or for `varchar`; empty for others."""
+    found = _TEXTS.get(word) or _TIMES.get(word, "")
+    sizes = [each.name for each in kind.expressions]
+    if not found or (not sizes and found not in ("varchar", "char")):
+        return ""
+    if not sizes:
+        return found if found == "varchar" else "char(1)" if word != "BPCHAR" else ""
+    size = int(sizes[0]) if len(sizes) == 1 and sizes[0].isdigit() else -1
+    if word in _TIMES:
+        if size < 0:
+            raise SqlError(INVALID_PARAMETER, f"{word}({', '.join(sizes)}) precision must not be negative")
+        return f"{found}({min(size, MAX_FRACTION)})"
+    if not 1 <= size <= MAX_LENGTH:
+        hint = f"it takes a number from 1 to {MAX_LENGTH}"
+        raise SqlError(INVALID_PARAMETER, f"length for type {found} must be at least 1", hint=hint)
+    return f"{found}({size})"
 
 
 _MARKED = {"JSON": b"json", "JSONB": b"json", "UUID": b"uuid"}
@@ -236,7 +292,7 @@ def declared(kind: Any) -> pa.DataType:
     if isinstance(kind.this, exp.Interval):  # INTERVAL HOUR TO MINUTE: which parts it has is not checked
         return _SQL["INTERVAL"]
     word = str(getattr(kind.this, "value", kind.this))
-    found = _SQL.get(word)
+    found = pa.float32() if _is_single(word, kind) else _SQL.get(word)
     if found is not None:
         return found
     try:
@@ -248,6 +304,12 @@ def declared(kind: Any) -> pa.DataType:
             UNDEFINED_OBJECT, f'type "{kind.sql("postgres").lower()}" does not exist', hint="perhaps text, json or bytea fits"
         )
     return found
+
+
+def _is_single(word: str, kind: Any) -> bool:
+    """Whether a type is `float(n)` with so few binary digits that four bytes hold them."""
+    sizes = [each.name for each in kind.expressions]
+    return word == "DOUBLE" and len(sizes) == 1 and sizes[0].isdigit() and int(sizes[0]) <= MAX_SINGLE
 
 
 def _nested(word: str, inner: Any) -> pa.DataType | None:

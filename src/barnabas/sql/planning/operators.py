@@ -8,15 +8,14 @@ import sqlglot
 from sqlglot import exp
 
 
-def _whole_division(dividend: Any, divisor: Any) -> Any:
-    """The macro `__div` chooses by the types. DuckDB does not know those of aggregates there, but those of a lambda's argument."""
-    operands = [dividend.copy(), divisor.copy()]
-    if not any(next(iter(each.find_all(exp.AggFunc, exp.Window, exp.Anonymous)), None) for each in operands):
-        return exp.Anonymous(this="__div", expressions=operands)
-    left, right = (each.sql("duckdb") for each in operands)
-    return sqlglot.parse_one(
-        f"list_transform([struct_pack(a := {left}, b := {right})], lambda s: __div(s.a, s.b))[1]", dialect="duckdb"
-    )
+def chosen_by_types(macro: str, *operands: Any) -> Any:
+    """A macro that chooses by the types. DuckDB does not know those of aggregates there, but those of a lambda's argument."""
+    if not any(each.find(exp.AggFunc, exp.Window, exp.Anonymous) for each in operands):
+        return exp.Anonymous(this=macro, expressions=[each.copy() for each in operands])
+    names = "abc"[: len(operands)]
+    packed = ", ".join(f"{name} := {each.sql('duckdb')}" for name, each in zip(names, operands, strict=True))
+    given = ", ".join(f"s.{name}" for name in names)
+    return sqlglot.parse_one(f"list_transform([struct_pack({packed})], lambda s: {macro}({given}))[1]", dialect="duckdb")
 
 
 _NAMES = {
@@ -91,6 +90,6 @@ def rewrite_operators(tree: Any, *, is_spark: bool) -> None:
         node.set("safe", False)
         divisor = node.expression
         if not is_spark:
-            node.replace(_whole_division(node.this, divisor))
+            node.replace(chosen_by_types("__div", node.this, divisor))
         elif not (isinstance(divisor, exp.Literal) and not divisor.is_string and float(divisor.name) != 0):
             divisor.replace(exp.Anonymous(this="__nonzero", expressions=[divisor.copy()]))

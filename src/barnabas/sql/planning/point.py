@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.planning.names import tables_of
+from barnabas.sql.writing.fitting import key_value
 
 _SIMPLE = ("expressions", "from_", "from", "where", "kind", "hint", "operation_modifiers")
 
@@ -38,7 +39,7 @@ class Point:
             value = literal if number is None else given[number - 1]
             if value is None or not fits(value, field.type):
                 return None
-            found.append(value)
+            found.append(key_value(value, field))
         return found
 
     def key(self, given: Sequence[Any]) -> pa.RecordBatch | None:

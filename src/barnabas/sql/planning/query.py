@@ -22,7 +22,7 @@ from barnabas.sql.catalog.relations import DELETED, KEY, MemoryRelation, Relatio
 from barnabas.sql.catalog.sequences import parts_of_text
 from barnabas.sql.catalog.topics import TopicRelation, as_stream
 from barnabas.sql.dialect import STREAM, Barnabas, to_duckdb
-from barnabas.sql.duck.types import KIND
+from barnabas.sql.duck.types import KIND, sized_type
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.document_aggregates import read_document_aggregates
 from barnabas.sql.planning.documents import plain_json_outputs, read_documents
@@ -33,6 +33,7 @@ from barnabas.sql.planning.literals import read_compared_arrays, read_literals
 from barnabas.sql.planning.names import AS_OF, parts_of, position_in, tables_of, take_as_of
 from barnabas.sql.planning.operators import keep_fractions, rename_functions, rewrite_operators
 from barnabas.sql.planning.outputs import fold_outputs, name_outputs, with_names
+from barnabas.sql.planning.padded import read_padded
 from barnabas.sql.planning.parameters import compared_with, infer, literal, parameters_of, typed
 from barnabas.sql.planning.point import Point, point_of
 from barnabas.sql.planning.routine_calls import OWN
@@ -44,6 +45,7 @@ from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
 from barnabas.sql.planning.values import read_values
 from barnabas.sql.planning.with_ties import read_ties
+from barnabas.sql.planning.zoned_times import read_zoned_times
 from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT, WRONG_OBJECT, not_supported
 from barnabas.tables.column_types import UUID, mark_of
 from barnabas.tables.scan import OFFSET
@@ -101,6 +103,7 @@ class QueryPlan:
         by_values: the values of a UNIQUE constraint of such a query, if it does not give the key.
         functions: of users, which it calls.
         plain_json: the names of outputs that are of the type json, and not of jsonb.
+        is_direct: whether its columns are those of tables, and not of other queries within it.
     """
 
     sql: str
@@ -120,6 +123,7 @@ class QueryPlan:
         return [each for each in self.functions if each.language == PYTHON]
 
     plain_json: frozenset[str] = frozenset()
+    is_direct: bool = False
 
     def bound(self, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
         """The text, and the values by number, to run it with."""
@@ -145,6 +149,7 @@ def plan_query(
     given: Sequence[pa.DataType | None] = (),
     *,
     is_spark: bool = True,
+    is_utc: bool = True,
     pending: Collection[str] = (),
     functions: tuple[Function, ...] = (),
 ) -> QueryPlan:
@@ -155,6 +160,7 @@ def plan_query(
         facts: values of functions about the session.
         given: types of parameters, by the client.
         is_spark: whether `7 / 2` is 3.5 instead of 3.
+        is_utc: whether the query will run in UTC; otherwise, in another time zone.
         pending: relations with rows in the open transaction.
         functions: of users, which the tree calls.
     """
@@ -168,8 +174,10 @@ def plan_query(
     field_of = _columns(tables, relations)
     plain_json = plain_json_outputs(tree, field_of)
     types = infer(places, given, _types_of(field_of))
+    is_direct = _is_direct(tree)
     for number, table in enumerate(tables):
         table.meta[_NUMBER] = number
+    read_padded(tree, field_of)
     _translate(tree, field_of, is_spark=is_spark)
     _place_all(tree, inputs)
     places = parameters_of(tree)
@@ -177,10 +185,12 @@ def plan_query(
     widen_literals(tree, field_of)
     keep_fractions(tree)
     rewrite_operators(tree, is_spark=is_spark)
+    if not is_utc:
+        read_zoned_times(tree, field_of)
     rename_functions(tree)
     return QueryPlan(
         to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), changes, point=point, by_values=by_values,
-        functions=functions, plain_json=plain_json,
+        functions=functions, plain_json=plain_json, is_direct=is_direct,
     )  # fmt: skip
 
 
@@ -253,6 +263,16 @@ def _inputs(tree: Any, tables: Sequence[exp.Table], relations: Sequence[Relation
     if is_natural and any(each.extra for each in inputs):  # DuckDB would compare the hidden columns too
         raise SqlError("0A000", "NATURAL JOIN with a hidden column is not supported", hint="name the common columns by USING")
     return inputs
+
+
+def _is_direct(tree: Any) -> bool:
+    """Whether a query reads tables alone, without queries of its own in FROM."""
+    if not isinstance(tree, exp.Select) or tree.args.get("with_") is not None:
+        return False
+    start = tree.args.get("from_")
+    return start is not None and all(
+        isinstance(each, exp.Table) for each in (start.this, *(join.this for join in tree.args.get("joins") or ()))
+    )
 
 
 def _rewritten(tree: Any, find: Find, path: Sequence[str]) -> Any:
@@ -430,10 +450,10 @@ def _quoted(name: str, table: str | None = None) -> exp.Column:
 
 
 def marked(field: pa.Field[Any], plan: QueryPlan) -> pa.Field[Any]:
-    """A column of the result, with the mark of the table's column that it is: DuckDB has no word for a UUID that is text."""
+    """A column of the result, with the mark of the table's column that it is: DuckDB has no word for a UUID that is text, and no sizes."""
     if (field.metadata or {}).get(KIND) == b"json":
         return field if _is_plain_json(field, plan) else field.with_metadata({KIND: b"json", WORD: b"jsonb"})
-    if field.metadata or not pa.types.is_string(field.type) or not isinstance(plan.tree, exp.Select):
+    if field.metadata or not isinstance(plan.tree, exp.Select):
         return field
     for item in plan.tree.expressions:
         if item.is_star:
@@ -443,9 +463,13 @@ def marked(field: pa.Field[Any], plan: QueryPlan) -> pa.Field[Any]:
         else:
             continue
         for made in plan.inputs:
-            metadata = made.schema.field(name).metadata if name in made.schema.names else None
-            if metadata:
-                return field.with_metadata(dict[bytes | str, bytes | str](metadata.items()))
+            found = made.schema.field(name) if name in made.schema.names else None
+            if found is None or found.type != field.type:
+                continue
+            if mark_of(found) or (plan.is_direct and sized_type(found) is not None):
+                marks: dict[bytes | str, bytes | str] = {}
+                marks |= {name: mark for name, mark in (found.metadata or {}).items() if name in (KIND, WORD)}
+                return field.with_type(found.type).with_metadata(marks)
     return field
 
 

@@ -26,6 +26,14 @@ TIME, KEY = "_session_time", "_session_key_"
 _FIRST, _LAST, _BEGIN, _UNTIL = "_session_first", "_session_last", "_session_begin", "_session_end"
 _ROWS, _CALL, _NAME = "_rows", "session_window", "session_window"
 
+ELAPSED = "elapsed"  # in the meta of a sum of a time and an interval
+
+
+def elapsed(node: Any) -> Any:
+    """A sum for which a day has 24 hours, whatever the time zone of the session."""
+    node.meta[ELAPSED] = True
+    return node
+
 
 def sessions(source: Any, at: Any, gap: Any, keys: Sequence[Any]) -> exp.Select:
     """The rows of a source with the bounds of their sessions.
@@ -41,13 +49,13 @@ def sessions(source: Any, at: Any, gap: Any, keys: Sequence[Any]) -> exp.Select:
     shown = [exp.alias_(each.copy(), name) for each, name in zip(keys, names, strict=True)]
     rows = exp.select(star, exp.alias_(at.copy(), TIME), *shown, copy=False).from_(source, copy=False)
     up, down = _Over(names), _Over(names, is_down=True)
-    goes_on = exp.LTE(this=_time(), expression=exp.Add(this=up.of("lag", _time()), expression=gap.copy()))
-    comes = exp.LTE(this=up.of("lead", _time()), expression=exp.Add(this=_time(), expression=gap.copy()))
+    goes_on = exp.LTE(this=_time(), expression=elapsed(exp.Add(this=up.of("lag", _time()), expression=gap.copy())))
+    comes = exp.LTE(this=up.of("lead", _time()), expression=elapsed(exp.Add(this=_time(), expression=gap.copy())))
     marks = [exp.alias_(_unless(each), name) for each, name in ((goes_on, _FIRST), (comes, _LAST))]
     marked = exp.select("*", *marks, copy=False).from_(_nested(rows), copy=False)
     bounds = [
         exp.alias_(up.of("max", exp.column(_FIRST)), _BEGIN),
-        exp.alias_(exp.Add(this=down.of("min", exp.column(_LAST)), expression=gap.copy()), _UNTIL),
+        exp.alias_(elapsed(exp.Add(this=down.of("min", exp.column(_LAST)), expression=gap.copy())), _UNTIL),
     ]
     bounded = exp.select("*", *bounds, copy=False).from_(_nested(marked), copy=False)
     hidden = [exp.column(exp.to_identifier(name)) for name in (TIME, *names, _FIRST, _LAST, _BEGIN, _UNTIL)]

@@ -14,7 +14,7 @@ from sqlglot import exp
 from barnabas.sql.dialect import STREAM
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
-from barnabas.sql.planning.session_windows import END, START, meant_groups, read_session_groups, sessions, taken_keys
+from barnabas.sql.planning.session_windows import END, START, elapsed, meant_groups, read_session_groups, sessions, taken_keys
 
 _TABLES = {
     "tumble": ("data", "timecol", "size", "offset"),
@@ -83,12 +83,12 @@ def _place(table: Any, name: str, arguments: list[Any]) -> None:
     star = exp.Column(this=exp.Star(), table=exp.to_identifier(_SOURCE))
     lengths = {each: _length(value) for each, value in found.items() if each not in ("data", "timecol")}
     offset = lengths.get(_OPTIONAL)
-    moved = time if offset is None else exp.Paren(this=exp.Sub(this=time, expression=offset))
+    moved = time if offset is None else exp.Paren(this=elapsed(exp.Sub(this=time, expression=offset)))
     if name == "session":
         query = sessions(source, time, lengths["gap"], [_of_source(each) for each in keys])
     elif name == "tumble":
         start = exp.Anonymous(this="__bucket", expressions=[lengths["size"], moved.copy()])
-        end = exp.Add(this=start.copy(), expression=lengths["size"].copy())
+        end = elapsed(exp.Add(this=start.copy(), expression=lengths["size"].copy()))
         shown = [exp.alias_(_back(value, offset), alias) for value, alias in ((start, START), (end, END))]
         query = exp.select(star, *shown, copy=False).from_(source, copy=False)
     else:
@@ -119,7 +119,7 @@ def _of_source(tree: Any) -> Any:
 
 
 def _back(value: Any, offset: Any) -> Any:
-    return value if offset is None else exp.Add(this=value, expression=offset.copy())
+    return value if offset is None else elapsed(exp.Add(this=value, expression=offset.copy()))
 
 
 def _named(rows: Any) -> Any:

@@ -19,6 +19,8 @@ from barnabas.sql.planning.literals import whole_number
 
 _MOST_INT = 1 << 31
 _MOST_DIMENSIONS = 6  # of an array of Postgres
+ZONED = pa.timestamp("us", "UTC")
+_ZONED_CALLS = ("now", "make_timestamptz", "__to_timestamp")
 FieldOf = Callable[[exp.Column], "pa.Field[Any] | None"]
 
 
@@ -29,14 +31,14 @@ def read_values(tree: Any, field_of: FieldOf, *, is_spark: bool) -> None:
         field_of: the column that a name means, None if it is not of a table.
         is_spark: whether an array can be read from its end by negative places, and lists of lists are not made flat.
     """
-    kinds = _Kinds(field_of)
+    kinds = Kinds(field_of)
     for node in reversed(list(tree.walk())):
         made = _made(node, kinds, is_spark=is_spark)
         if made is not None:
             node.replace(made)
 
 
-class _Kinds:
+class Kinds:
     """The types of expressions, as far as they can be told."""
 
     def __init__(self, field_of: FieldOf) -> None:
@@ -44,7 +46,7 @@ class _Kinds:
 
     def of(self, node: Any) -> pa.DataType | None:
         match node:
-            case exp.Paren() | exp.Neg() | exp.Order() | exp.Filter():
+            case exp.Paren() | exp.Neg() | exp.Order() | exp.Filter() | exp.Max() | exp.Min():
                 return self.of(node.this)
             case exp.Subquery():
                 outputs = node.selects
@@ -71,7 +73,7 @@ class _Kinds:
                 return self._wider(self.of(node.this), self.of(node.expression))
             case exp.Literal():
                 return self._of_literal(node)
-        return None
+        return _of_call(node)
 
     @staticmethod
     def _of_literal(node: Any) -> pa.DataType:
@@ -98,13 +100,20 @@ class _Kinds:
         return None if kind is None else depth
 
 
-def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
+def _of_call(node: Any) -> pa.DataType | None:
+    is_call = isinstance(node, exp.Anonymous) and str(node.this).lower() in _ZONED_CALLS
+    return ZONED if is_call or isinstance(node, exp.CurrentTimestamp) else None
+
+
+def _made(node: Any, kinds: Kinds, *, is_spark: bool) -> Any:
     found = _of_arrays(node, kinds)
     if found is None and not is_spark:
         found = _of_postgres(node, kinds)
     if found is not None:
         return found
     match node:
+        case exp.TimestampTrunc() if node.args.get("zone") is not None:
+            return _truncated(node)
         case exp.Sub() if _is_time(node.this, kinds) and _is_time(node.expression, kinds):
             return _call("to_microseconds", exp.Sub(this=_micros(node.this), expression=_micros(node.expression)))
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
@@ -113,10 +122,8 @@ def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
             return _cast(node, kinds)
         case exp.Sum() | exp.Avg() if _is_interval(node.this, kinds):
             return _of_intervals(node)
-        case exp.Substring() if kinds.of(node.this) == pa.binary():
-            return _call("__bytes_part", *(each for each in (node.this, node.args.get("start"), node.args.get("length")) if each))
-        case exp.Length() if kinds.of(node.this) == pa.binary():
-            return _call("octet_length", node.this)
+        case exp.Substring() | exp.Length() if kinds.of(node.this) == pa.binary():
+            return _of_bytes(node)
         case exp.Hex() if kinds.of(node.this) in (pa.int32(), pa.int16()) and node.meta.get(WRITTEN) == "to_hex":
             return _call("__hex32", node.this)
         case exp.Dot() if isinstance(node.expression, exp.Identifier):
@@ -126,13 +133,19 @@ def _made(node: Any, kinds: _Kinds, *, is_spark: bool) -> Any:
     return None
 
 
+def _of_bytes(node: Any) -> Any:
+    if isinstance(node, exp.Length):
+        return _call("octet_length", node.this)
+    return _call("__bytes_part", *(each for each in (node.this, node.args.get("start"), node.args.get("length")) if each))
+
+
 _PARTS = (
     exp.Year, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfYear, exp.DayOfWeek, exp.Week, exp.WeekOfYear, exp.Quarter, exp.Hour, exp.Minute,
     exp.Second, exp.NextDay,
 )  # fmt: skip
 
 
-def _is_part_of_text(node: Any, kinds: _Kinds) -> bool:
+def _is_part_of_text(node: Any, kinds: Kinds) -> bool:
     """Whether a function such as `year` has a text, which Spark reads as a time."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower() == "weekday" and len(node.expressions) == 1 and kinds.of(node.expressions[0]) == pa.string()
@@ -148,7 +161,7 @@ def _with_time(node: Any) -> Any:
     return made
 
 
-def _of_arrays(node: Any, kinds: _Kinds) -> Any:
+def _of_arrays(node: Any, kinds: Kinds) -> Any:
     """Functions and operators of arrays."""
     match node:
         case exp.Reverse() if (kinds.depth(node.this) or 0) > 0:
@@ -166,7 +179,7 @@ def _of_arrays(node: Any, kinds: _Kinds) -> Any:
     return None
 
 
-def _of_postgres(node: Any, kinds: _Kinds) -> Any:
+def _of_postgres(node: Any, kinds: Kinds) -> Any:
     """Functions that mean something else in Spark: rounding, sums, and arrays of arrays."""
     match node:
         case exp.Round() if node.args.get("decimals") is None and _is_real(node.this, kinds):
@@ -184,7 +197,7 @@ def _of_postgres(node: Any, kinds: _Kinds) -> Any:
     return None
 
 
-def _text_beside_number(node: Any, kinds: _Kinds) -> Any:
+def _text_beside_number(node: Any, kinds: Kinds) -> Any:
     """Arithmetic of a number and a text literal, which is read as a number of the same type; None for anything else."""
     for name, side, other in (("this", node.this, node.expression), ("expression", node.expression, node.this)):
         kind = kinds.of(other)
@@ -197,12 +210,12 @@ def _is_numeric(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
 
 
-def _is_real(node: Any, kinds: _Kinds) -> bool:
+def _is_real(node: Any, kinds: Kinds) -> bool:
     kind = kinds.of(node)
     return kind is not None and bool(pa.types.is_floating(kind))
 
 
-def _is_sum_of_bigints(node: Any, kinds: _Kinds) -> bool:
+def _is_sum_of_bigints(node: Any, kinds: Kinds) -> bool:
     """Whether an aggregate with all that belongs to it is a sum of `bigint`: a `numeric`, as in Postgres. DuckDB's sum has 128 bits."""
     inner = node
     while isinstance(inner, (exp.Filter, exp.Window)):
@@ -215,7 +228,7 @@ def _is_sum_of_bigints(node: Any, kinds: _Kinds) -> bool:
     return kinds.of(value) == pa.int64()
 
 
-def _length(array: Any, number: int, kinds: _Kinds) -> Any:
+def _length(array: Any, number: int, kinds: Kinds) -> Any:
     """`array_length(a, n)`: null where an array has no elements, or not so many dimensions."""
     depth = kinds.depth(array)
     if not 0 < number <= (_MOST_DIMENSIONS if depth is None else depth):
@@ -225,7 +238,7 @@ def _length(array: Any, number: int, kinds: _Kinds) -> Any:
     return exp.Nullif(this=_call("len", array), expression=exp.convert(0))
 
 
-def _flat(array: Any, kinds: _Kinds) -> Any:
+def _flat(array: Any, kinds: Kinds) -> Any:
     """The elements of lists of lists; None for a plain list."""
     depth = kinds.depth(array)
     made = array
@@ -240,7 +253,7 @@ def _with_argument(node: Any, name: str, value: Any) -> Any:
     return made
 
 
-def _joined(left: Any, right: Any, kinds: _Kinds) -> Any:
+def _joined(left: Any, right: Any, kinds: Kinds) -> Any:
     """Two arrays, or an array and an element, which may be an array too; None for other sides."""
     depths = kinds.depth(left), kinds.depth(right)
     if depths[0] == depths[1] and depths[0]:
@@ -259,12 +272,12 @@ def _is_number(node: Any) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string
 
 
-def _is_time(node: Any, kinds: _Kinds) -> bool:
+def _is_time(node: Any, kinds: Kinds) -> bool:
     kind = kinds.of(node)
     return kind is not None and pa.types.is_time(kind)
 
 
-def _is_interval(node: Any, kinds: _Kinds) -> bool:
+def _is_interval(node: Any, kinds: Kinds) -> bool:
     kind = kinds.of(node)
     return kind is not None and pa.types.is_interval(kind)
 
@@ -292,9 +305,22 @@ def _micros(node: Any) -> Any:
     return _call("epoch_us", node)
 
 
-def _cast(node: Any, kinds: _Kinds) -> Any:
+def _truncated(node: Any) -> Any:
+    """`date_trunc(unit, t, zone)`: by the clock of the zone. An hour keeps its offset, since it may come twice."""
+    zone, unit = node.args["zone"], exp.Literal.string(node.args["unit"].name.lower())
+    local = _call("timezone", zone, exp.cast(node.this.copy(), "timestamptz"))
+    begin = _call("date_trunc", unit, local)
+    if unit.name not in ("hour", "minute", "second", "milliseconds", "microseconds"):
+        return _call("timezone", zone, begin)
+    rest = exp.Paren(this=exp.Sub(this=local, expression=begin))
+    return exp.Paren(this=exp.Sub(this=exp.cast(node.this.copy(), "timestamptz"), expression=rest))
+
+
+def _cast(node: Any, kinds: Kinds) -> Any:
     word = str(getattr(node.to.this, "value", ""))
     inner = kinds.of(node.this)
+    if word == "TIME" and inner == ZONED:
+        return exp.cast(exp.cast(node.this.copy(), "timestamp"), "time")
     if isinstance(node.to.this, exp.Interval):
         word = "INTERVAL"
     if word == "INTERVAL" and _is_time(node.this, kinds):

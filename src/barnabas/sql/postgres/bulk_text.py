@@ -32,6 +32,11 @@ def string(array: Array) -> Array:
     return array.cast(pa.binary())
 
 
+def padded(size: int) -> Callable[[Any], Array]:
+    """Texts with spaces up to a number of characters."""
+    return lambda array: keep(compute.utf8_rpad(array, size, " ")).cast(pa.binary())
+
+
 def dictionary(kind: Any) -> Callable[[Any], Array] | None:
     """Of texts; None for other types."""
     if kinds.is_dictionary(kind) and kinds.is_string(kind.value_type):
@@ -129,8 +134,8 @@ def timestamp(array: Array) -> Array | None:
 
 def timestamptz(zone: tzinfo) -> Callable[[Array], Array | None]:
     """Timestamps in a zone; other zones than UTC only from 1970 to 2036."""
-    name = zone.key if isinstance(zone, ZoneInfo) else "UTC"
-    if zone is not UTC and name == "UTC" and not isinstance(zone, ZoneInfo):
+    name = "UTC" if zone is UTC else zone.key if isinstance(zone, ZoneInfo) else ""
+    if not name:
         return lambda _array: None
 
     def bulk(array: Array) -> Array | None:

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from barnabas.sql.duck.types import UNBOUND
+from barnabas.sql.duck.types import HEADER_BYTES, UNBOUND
 from barnabas.sql.postgres import binary_format, bulk_binary, bulk_text, text_format
 from barnabas.sql.postgres.arrays import Array, Field
 from barnabas.sql.postgres.documents import document
@@ -49,6 +49,9 @@ def codec_of(field: Field, form: int, zone: tzinfo = UTC) -> Codec:
         write, bulk = _record(_parts(inner, form, zone), form), None
     else:
         write, bulk = _binary(element, inner) if form == BINARY else _text(element, inner, zone)
+    if element.name == "bpchar" and described.modifier > HEADER_BYTES:
+        size = described.modifier - HEADER_BYTES
+        write, bulk = text_format.padded(size), bulk_text.padded(size)
     plain = Codec(described, form, values, write, bulk)
     if not _has_lists(kind):
         return plain

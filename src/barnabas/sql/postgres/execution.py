@@ -6,7 +6,6 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
@@ -21,6 +20,7 @@ from barnabas.sql.postgres.messages import BINARY, TEXT
 from barnabas.sql.postgres.portals import Portal, Rows, Statement
 from barnabas.sql.postgres.rows import RowWriter
 from barnabas.sql.postgres.transaction_block import Transaction
+from barnabas.sql.zones import zone_of
 
 REPORTED = {  # settings that clients follow, and what they are where the session does not say
     "server_version": "16.0", "server_encoding": "UTF8", "client_encoding": "UTF8", "application_name": "", "DateStyle": "ISO, MDY",
@@ -61,8 +61,8 @@ class Execution:
                 self._told[name] = value
                 self._channel.send(answers.parameter_status(name, value))
         try:
-            self._zone = ZoneInfo(self._told["TimeZone"])
-        except (ZoneInfoNotFoundError, ValueError, OSError):
+            self._zone = zone_of(self._told["TimeZone"]).info
+        except (ValueError, OSError):  # the session of another engine
             self._zone = UTC
 
     def statement(self, name: str) -> Statement:

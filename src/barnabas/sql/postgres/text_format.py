@@ -36,6 +36,11 @@ def string(value: str) -> bytes:
     return value.encode(errors="surrogatepass")
 
 
+def padded(size: int) -> Write:
+    """With spaces up to a number of characters."""
+    return lambda value: string(value.ljust(size))
+
+
 def bytea(value: bytes) -> bytes:
     r"""Hexadecimal, after \x."""
     return b"\\x" + value.hex().encode()

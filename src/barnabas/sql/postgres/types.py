@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from barnabas.schemas.arrow.shapes import WORD
-from barnabas.sql.duck.types import JSONB, UNBOUND
+from barnabas.sql.duck.types import JSONB, UNBOUND, sized_type
 from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres.arrays import Field
 
@@ -96,9 +96,12 @@ def describe(field: Field) -> Described:
     kind, is_array = field.type, False
     while _is_list(kind):
         kind, is_array = kind.value_type, True
-    element = TYPES.get(named.removesuffix("[]")) or TYPES[_name(kind)]
+    sized = sized_type(field)
+    element = TYPES.get(sized[0] if sized is not None else named.removesuffix("[]")) or TYPES[_name(kind)]
     if element.name in VECTORS:
         is_array = False
+    if sized is not None:
+        return Described(element, is_array, sized[1])
     modifier = ((kind.precision << 16) | kind.scale) + 4 if kinds.is_decimal(kind) and kind not in UNBOUND else -1
     if not element.array and is_array:
         element = TYPES["text"]

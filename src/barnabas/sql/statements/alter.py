@@ -13,7 +13,7 @@ from barnabas.client.blocking import BlockingClient
 from barnabas.client.results import LATEST
 from barnabas.error_codes import ErrorCode
 from barnabas.errors import KafkaError
-from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
+from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
 from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
@@ -22,20 +22,22 @@ from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.running import Running
+from barnabas.sql.statements.added_columns import check_added, refuse_numbers, values_of_rows, with_column, with_values
 from barnabas.sql.statements.alter_columns import (
     check_columns_unused,
-    free_field,
     with_nulls,
     with_renamed_column,
     with_type,
     without_column,
 )
 from barnabas.sql.statements.alter_constraints import check_rows_there, has_foreign_key, readable, with_added
-from barnabas.sql.statements.columns import column_of, default_text, folded
-from barnabas.sql.statements.constraints import take_constraints, with_constraints, without_constraint
-from barnabas.sql.statements.create import FOREIGN_KEYS, check, check_defaults
+from barnabas.sql.statements.columns import default_text, folded
+from barnabas.sql.statements.constraints import with_other_name, without_constraint
+from barnabas.sql.statements.create import check, check_defaults
+from barnabas.sql.statements.foreign_keys import NOT_ENFORCED, check_still_unique, with_renamed, without_references
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
+from barnabas.sql.statements.naming import name_at
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.registered import with_evolved_schema
 from barnabas.sql.statements.renaming import rename
@@ -43,14 +45,13 @@ from barnabas.sql.statements.sequences import drop_ids, owned_by, restart_owned
 from barnabas.sql.statements.target import check_no_view
 from barnabas.sql.statements.watermarks import FORM, take_watermark, watermark_of
 from barnabas.sql.states import (
-    DUPLICATE_COLUMN,
-    NOT_NULL,
     UNDEFINED_COLUMN,
     UNDEFINED_TABLE,
     WRONG_OBJECT,
     not_supported,
     syntax_error,
 )
+from barnabas.sql.zones import Zone
 
 Change = Callable[[TableDefinition], TableDefinition]
 
@@ -94,7 +95,7 @@ def drop_table(
     """
     definition = definitions.tables.get(name)
     ids = owned_by(sequences, name)
-    definitions.change(client, running, lambda tables: {name: None} if name in tables else {})
+    definitions.change(client, running, lambda tables: {name: None, **without_references(tables, name)} if name in tables else {})
     if definition is not None and definition.owns_topic:
         delete_topic(client, definition.topic)
     drop_ids(sequences, client, running, ids)
@@ -119,10 +120,27 @@ def changed(session: Host, name: str, change: Change) -> None:
             raise SqlError("42P01", f'relation "{name}" does not exist')
         made = change(tables[name])
         check(made)
-        return {} if made == tables[name] else {name: made}
+        return {} if made == tables[name] else {name: made, **_with_names(tables, tables[name], made)}
 
     session.check_writable()
     session.definitions.change(session.client, session.running, decide)
+
+
+def _with_names(
+    tables: Mapping[str, TableDefinition], before: TableDefinition, after: TableDefinition
+) -> dict[str, TableDefinition | None]:
+    """The tables that refer to one whose column gets another name. Raises SqlError 2BP01 if a key goes that others refer to."""
+    pairs = zip(before.columns, after.columns, strict=False)
+    other = (
+        [(old.name, new.name) for old, new in pairs if old.name != new.name] if len(before.columns) == len(after.columns) else []
+    )
+    if len(other) != 1:
+        check_still_unique(tables, after)
+        return {}
+    found = [
+        each for each in tables.values() if each.name != after.name and any(key.table == after.name for key in each.foreign_keys)
+    ]
+    return {each.name: with_renamed(each, after.name, *other[0]) for each in found}
 
 
 def _check_kind(statement: Statement) -> None:
@@ -138,8 +156,9 @@ def _check_kind(statement: Statement) -> None:
 def alter(session: Host, statement: Statement, _: Any) -> Ready:
     """ALTER TABLE name ADD [COLUMN] [IF NOT EXISTS] …, ALTER COLUMN … SET | DROP DEFAULT."""
     _check_kind(statement)
-    if "WATERMARK" in (statement.word(at) for at in range(3, 8)):
-        return _watermark(session, statement)
+    read = _by_words(session, statement)
+    if read is not None:
+        return read
     tree = parse(readable(statement))
     if not isinstance(tree, exp.Alter):
         raise not_supported(
@@ -154,7 +173,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     actions = _actions(tree)
     if len(actions) == 1 and isinstance(actions[0], exp.AlterRename):
         return done(statement.text, "ALTER TABLE", lambda: rename(session, definition.name, folded(actions[0].this.this)))
-    changes = [_change(action, is_valid=not tree.args.get("not_valid")) for action in actions]
+    changes = [_change(session, action, is_valid=not tree.args.get("not_valid")) for action in actions]
 
     def apply(made: TableDefinition) -> TableDefinition:
         for change in changes:
@@ -163,35 +182,57 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
 
     made = apply(definition)
     check_defaults(session, made, statement.text)
-    _refuse_functions(session, made)
+    check_added(session, definition, made)
 
     def run(_: Sequence[Any]) -> Result:
-        before = session.definitions.tables.get(definition.name)
-        if before is not None:
-            after = apply(before)
-            check_columns_unused(session.definitions.tables, session.view_jobs.jobs(), before, after)
-            check_rows_there(session, before, after, statement.text)
+        values = _checked_values(session, definition.name, apply, statement.text)
+
+        def whole(found: TableDefinition) -> TableDefinition:
+            return with_values(apply(found), values)
+
         if definition.is_registered and len(apply(definition).columns) > len(definition.columns):
-            changed(session, definition.name, partial(with_evolved_schema, session, apply))
+            changed(session, definition.name, partial(with_evolved_schema, session, whole))
         else:
-            changed(session, definition.name, apply)
+            changed(session, definition.name, whole)
         if any(map(has_foreign_key, actions)):
-            session.notify(FOREIGN_KEYS)
+            session.notify(NOT_ENFORCED)
         return Done("ALTER TABLE")
 
     return Ready(statement.text, run)
 
 
-def _refuse_functions(session: Host, made: TableDefinition) -> None:
-    """Raises SqlError if older rows would show a default that calls a function of users: the function may be dropped."""
-    for each in made.columns:
-        if each.added and not each.nullable and each.default is not None:
-            _, functions = session.routines.expanded(parse(statement_of(f"SELECT {each.default}")))
-            if functions:
-                raise not_supported(
-                    f'the default of the added column "{each.name}" cannot call the function {functions[0].name}',
-                    hint="add the column without NOT NULL, and UPDATE the rows",
-                )
+def _by_words(session: Host, statement: Statement) -> Ready | None:
+    """The forms that sqlglot does not read; None for others. Raises SqlError."""
+    if "WATERMARK" in (statement.word(at) for at in range(3, 8)):
+        return _watermark(session, statement)
+    at = next((at for at in range(3, 10) if (statement.word(at), statement.word(at + 1)) == ("RENAME", "CONSTRAINT")), None)
+    return None if at is None else _rename_constraint(session, statement, at)
+
+
+def _rename_constraint(session: Host, statement: Statement, at: int) -> Ready:
+    """ALTER TABLE name RENAME CONSTRAINT name TO name. Raises SqlError."""
+    table = parse_tokens(statement.text, [*tokens_of("TABLE"), *statement.tokens[2:at]]).args["from_"].this
+    definition = table_named(session, table)
+    old, end = name_at(statement, at + 2)
+    if statement.word(end) != "TO":
+        raise syntax_error("ALTER TABLE name RENAME CONSTRAINT name TO name", statement.position(end))
+    new, end = name_at(statement, end + 1)
+    if end < len(statement.tokens):
+        raise syntax_error(f'syntax error at or near "{statement.tokens[end].text}"', statement.position(end))
+    with_other_name(definition, old[-1], new[-1])
+    return changing(session, statement, definition.name, lambda made: with_other_name(made, old[-1], new[-1]), "ALTER TABLE")
+
+
+def _checked_values(session: Host, name: str, apply: Change, text: str) -> Mapping[str, str]:
+    """The values of added columns in the rows of a table. Raises SqlError if its rows or its users do not fit the change."""
+    before = session.definitions.tables.get(name)
+    if before is None:
+        return {}
+    after = apply(before)
+    check_columns_unused(session.definitions.tables, session.view_jobs.jobs(), before, after)
+    values = values_of_rows(session, before, after, text)
+    check_rows_there(session, before, with_values(after, values), text)
+    return values
 
 
 def _watermark(session: Host, statement: Statement) -> Ready:
@@ -212,7 +253,7 @@ def _watermark(session: Host, statement: Statement) -> Ready:
         return msgspec.structs.replace(made, watermark=mark)
 
     apply(definition)
-    return _changing(session, statement, definition.name, apply, "ALTER TABLE")
+    return changing(session, statement, definition.name, apply, "ALTER TABLE")
 
 
 def _actions(tree: Any) -> list[Any]:
@@ -223,12 +264,12 @@ def _actions(tree: Any) -> list[Any]:
     return found
 
 
-def _change(action: Any, *, is_valid: bool) -> Change:
+def _change(session: Host, action: Any, *, is_valid: bool) -> Change:
     match action:
         case exp.ColumnDef():
-            return lambda made: _with_column(made, action.copy())
+            return lambda made: with_column(session, made, action.copy())
         case exp.AddConstraint():
-            return lambda made: with_added(made, action, is_valid=is_valid)
+            return lambda made: with_added(session, made, action, is_valid=is_valid)
         case exp.RenameColumn():
             return lambda made: with_renamed_column(made, action)
         case exp.AlterColumn() if action.args.get("allow_null") is not None:
@@ -236,7 +277,7 @@ def _change(action: Any, *, is_valid: bool) -> Change:
         case exp.AlterColumn() if action.args.get("dtype") is not None:
             return lambda made: with_type(made, action)
         case exp.AlterColumn() if action.args.get("default") is not None or action.args.get("drop"):
-            return lambda made: _with_default(made, action)
+            return lambda made: _with_default(made, action, session.zone)
     if isinstance(action, exp.Drop) and action.args["kind"] == "COLUMN":
         return lambda made: without_column(made, action)
     if isinstance(action, exp.Drop) and action.args["kind"] == "CONSTRAINT":
@@ -246,96 +287,28 @@ def _change(action: Any, *, is_valid: bool) -> Change:
     raise not_supported(f"this form of ALTER TABLE … {words_of(action)} is not supported", hint=hint)
 
 
-def _with_column(made: TableDefinition, item: Any) -> TableDefinition:
-    constraints = take_constraints(exp.Schema(expressions=[item]))
-    column, is_primary, numbering = column_of(item)
-    if made.column(column.name) is not None:
-        if item.args.get("exists"):
-            return made
-        raise SqlError(
-            DUPLICATE_COLUMN, f'column "{column.name}" of relation "{made.name}" already exists', position=position_in(item)
-        )
-    _refuse_numbers(column, item, numbering is not None)
-    if is_primary:
-        raise not_supported("a primary key cannot be added", position_in(item), "CREATE TABLE … PRIMARY KEY over the same topic")
-    if not column.nullable and column.default is None:
-        raise SqlError(
-            NOT_NULL, f'column "{column.name}" of relation "{made.name}" contains null values', hint="give it a DEFAULT"
-        )
-    if made.format in ("text", "raw"):
-        raise not_supported(f"a table of the format {made.format} has one column", position_in(item))
-    if constraints and not column.nullable:
-        hint = "ALTER TABLE … ADD CONSTRAINT in another statement looks at the rows that are there"
-        raise not_supported("an added column that is not null cannot have a constraint", position_in(item), hint)
-    column = msgspec.structs.replace(column, added=True, stored=free_field(made, column.name))
-    return with_constraints(msgspec.structs.replace(made, columns=(*made.columns, column)), constraints)
-
-
-def _refuse_numbers(column: ColumnDefinition, item: Any, is_numbered: bool) -> None:
-    """Older rows show the default of an added column that is not null: they would have another number at each look."""
-    if is_numbered or (not column.nullable and column.default is not None and "nextval" in column.default.lower()):
-        raise not_supported(
-            "a sequence cannot number the rows that are there",
-            position_in(item),
-            "CREATE TABLE with the column, and INSERT … SELECT",
-        )
-
-
-def _with_default(made: TableDefinition, item: Any) -> TableDefinition:
+def _with_default(made: TableDefinition, item: Any, zone: Zone) -> TableDefinition:
     name = folded(item.this)
-    if made.column(name) is None:
+    column = made.column(name)
+    if column is None:
         raise SqlError(UNDEFINED_COLUMN, f'column "{name}" of relation "{made.name}" does not exist', position=position_in(item))
     value = item.args.get("default")
-    text = None if value is None else default_text(value)
+    text = None if value is None else default_text(value, column.kind, zone)
     for each in made.columns:
         if each.name.lower() == name.lower():
             if each.identity:
                 raise syntax_error(f'column "{each.name}" of relation "{made.name}" is an identity column', position_in(item))
-            if each.added and not each.nullable:
-                _refuse_numbers(msgspec.structs.replace(each, default=text), item, False)
+            if each.added and not each.nullable and each.missing is None:
+                refuse_numbers(msgspec.structs.replace(each, default=text), item, False)
     columns = tuple(
         msgspec.structs.replace(each, default=text) if each.name.lower() == name.lower() else each for each in made.columns
     )
     return msgspec.structs.replace(made, columns=columns)
 
 
-_COMMENTED = ("TABLE", "VIEW")
+def changing(session: Host, statement: Statement, name: str, apply: Change, tag: str) -> Ready:
+    """The statement that writes a changed definition."""
 
-
-def comment(session: Host, statement: Statement, _: Any) -> Ready:
-    """COMMENT ON TABLE | COLUMN name IS 'text' | NULL."""
-    is_removed = statement.word(len(statement.tokens) - 1) == "NULL"  # sqlglot takes only texts
-    tokens = [*statement.tokens[:-1], *tokens_of("''")] if is_removed else statement.tokens
-    tree = parse(
-        Statement(statement.text, [each for at, each in enumerate(tokens) if at != 2 or statement.word(2) != "MATERIALIZED"])
-    )
-    kind = str(tree.args.get("kind", "")).upper() if isinstance(tree, exp.Comment) else ""
-    if kind not in (*_COMMENTED, "COLUMN"):
-        raise not_supported(
-            f"COMMENT ON {kind or statement.word(2)} is not supported", statement.position(0), "there are TABLE, VIEW and COLUMN"
-        )
-    text = None if is_removed else tree.expression.name
-    if kind in _COMMENTED:
-        name = definition_named(session, tree.this).name
-        return _changing(session, statement, name, lambda made: msgspec.structs.replace(made, comment=text), "COMMENT")
-    column = tree.this
-    if not isinstance(column, exp.Column) or not column.table:
-        raise syntax_error("COMMENT ON COLUMN needs table.column", statement.position(3))
-    table = exp.table_(column.table)
-    definition = definition_named(session, table)
-    found = definition.column(column.name)
-    if found is None:
-        raise SqlError(UNDEFINED_COLUMN, f'column "{column.name}" of relation "{definition.name}" does not exist')
-    wanted = found.name
-
-    def apply(made: TableDefinition) -> TableDefinition:
-        columns = tuple(msgspec.structs.replace(each, comment=text) if each.name == wanted else each for each in made.columns)
-        return msgspec.structs.replace(made, columns=columns)
-
-    return _changing(session, statement, definition.name, apply, "COMMENT")
-
-
-def _changing(session: Host, statement: Statement, name: str, apply: Change, tag: str) -> Ready:
     def run(_: Sequence[Any]) -> Result:
         changed(session, name, apply)
         return Done(tag)

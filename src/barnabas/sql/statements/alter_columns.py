@@ -17,6 +17,7 @@ from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.columns import RESERVED, folded
 from barnabas.sql.statements.emit import without_emit
+from barnabas.sql.statements.foreign_keys import with_renamed
 from barnabas.sql.states import DUPLICATE_COLUMN, INVALID_TABLE, UNDEFINED_COLUMN, not_supported
 from barnabas.sql.views.dependents import DEPENDENT, users_of
 from barnabas.sql.views.insert_jobs import inserts, shown
@@ -43,9 +44,14 @@ def without_column(made: TableDefinition, action: Any) -> TableDefinition:
         if each.generated is not None and column.name.lower() in each.generated.lower():
             raise SqlError(DEPENDENT, f'column "{each.name}" is generated from the column "{column.name}"')
     kept = tuple(each for each in made.columns if each is not column)
+    gone = {each.name for each in made.plain_indexes if column.name in each.columns}
+    gone |= {each.name for each in made.unique if column.name in each.columns}
     made = msgspec.structs.replace(made, columns=kept, dropped=(*made.dropped, column.stored or column.name))
     return msgspec.structs.replace(
         made, unique=tuple(each for each in made.unique if column.name not in each.columns),
+        foreign_keys=tuple(each for each in made.foreign_keys if column.name not in each.columns),
+        plain_indexes=tuple(each for each in made.plain_indexes if column.name not in each.columns),
+        indexes=tuple(each for each in made.indexes if each not in gone),
         checks=tuple(each for each in made.checks if column.name not in each.columns),
     )  # fmt: skip
 
@@ -82,11 +88,15 @@ def with_renamed_column(made: TableDefinition, action: Any) -> TableDefinition:
     is_whole = made.key == (column.name,) and not made.is_key_object  # nothing names it in records
     stored = "" if is_whole or made.format != "json" or column.stored == new else column.stored or column.name
     renamed = msgspec.structs.replace(column, name=new, stored=stored)
+    made = with_renamed(made, made.name, column.name, new)
     return msgspec.structs.replace(
         made,
         columns=tuple(renamed if each.name == column.name else each for each in made.columns),
         key=_renamed(made.key, column.name, new),
         unique=tuple(msgspec.structs.replace(each, columns=_renamed(each.columns, column.name, new)) for each in made.unique),
+        plain_indexes=tuple(
+            msgspec.structs.replace(each, columns=_renamed(each.columns, column.name, new)) for each in made.plain_indexes
+        ),
         checks=tuple(
             msgspec.structs.replace(
                 each, condition=_with_name(each.condition, column.name, new), columns=_renamed(each.columns, column.name, new)
@@ -119,7 +129,7 @@ def with_nulls(made: TableDefinition, action: Any) -> TableDefinition:
     if nullable and (is_key or column.identity):
         kind = "is in a primary key" if is_key else "is an identity column"
         raise SqlError(INVALID_TABLE, f'column "{column.name}" {kind}', position=position_in(action))
-    if made.is_registered or (column.added and column.default is not None):
+    if made.is_registered or (column.added and column.default is not None and column.missing is None):
         raise not_supported(
             f'whether the column "{column.name}" is null cannot be changed', position_in(action),
             "its schema says it" if made.is_registered else "older records show its default, since it was added later",
@@ -142,13 +152,23 @@ def with_type(made: TableDefinition, action: Any) -> TableDefinition:
     name = folded(action.this)
     column = _column(made, name, action)
     field = declared_field(column.name, action.args["dtype"])
-    if action.args.get("using") or column.name in made.key or not _is_wider(column, field):
+    is_key = column.name in made.key and column.field.type != field.type
+    if not _is_cast(action.args.get("using"), column, field) or is_key or not _is_wider(column, field):
         raise not_supported(
             f'the column "{column.name}" of the type {column.kind} cannot become {type_name(field)}', position_in(action),
-            "whole numbers, reals and decimals can become wider, and whole numbers decimals",
+            "whole numbers, reals and decimals can become wider, whole numbers decimals, and texts and times can get other sizes",
         )  # fmt: skip
     changed = msgspec.structs.replace(column, kind=type_name(field))
     return msgspec.structs.replace(made, columns=tuple(changed if each is column else each for each in made.columns))
+
+
+def _is_cast(using: Any, column: ColumnDefinition, field: Any) -> bool:
+    """Whether USING says nothing more than the type: the column itself, or its cast to the type."""
+    if isinstance(using, exp.Cast):
+        if type_name(declared_field(column.name, using.to)) != type_name(field):
+            return False
+        using = using.this
+    return not using or (isinstance(using, exp.Column) and using.name.lower() == column.name.lower())
 
 
 def _is_wider(column: ColumnDefinition, field: Any) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -12,9 +15,10 @@ from sqlglot import exp
 from barnabas import limits
 from barnabas.incremental.interface import ROW
 from barnabas.sql.catalog.definitions import ALWAYS, BY_DEFAULT, ColumnDefinition
-from barnabas.sql.dialect import IDENTITY_OPTIONS, words_of
+from barnabas.sql.dialect import IDENTITY_OPTIONS, WRITTEN, words_of
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.literals import moment_of
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.numbered import Numbering
 from barnabas.sql.statements.sequence_options import SequenceOptions, new_sequence, options_in
@@ -26,6 +30,7 @@ from barnabas.sql.states import (
     not_supported,
     syntax_error,
 )
+from barnabas.sql.zones import Zone
 from barnabas.tables.column_types import type_name
 from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS
 
@@ -40,14 +45,18 @@ def folded(identifier: Any) -> str:
     return str(identifier.name if identifier.args.get("quoted") else identifier.name.lower())
 
 
-def columns_of(schema: Any) -> tuple[list[ColumnDefinition], tuple[str, ...], Mapping[str, Numbering]]:
-    """The columns, the primary key, and the columns with a sequence of their own. Raises SqlError."""
+def columns_of(schema: Any, zone: Zone) -> tuple[list[ColumnDefinition], tuple[str, ...], Mapping[str, Numbering]]:
+    """The columns, the primary key, and the columns with a sequence of their own. Raises SqlError.
+
+    Args:
+        zone: of the session, for defaults.
+    """
     columns: list[ColumnDefinition] = []
     numbered: dict[str, Numbering] = {}
     primary: list[str] = []
     for item in schema.expressions:
         if isinstance(item, exp.ColumnDef):
-            column, is_primary, numbering = column_of(item)
+            column, is_primary, numbering = column_of(item, zone)
             if any(each.name == column.name for each in columns):
                 raise SqlError(DUPLICATE_COLUMN, f'column "{column.name}" specified more than once', position=position_in(item))
             columns.append(column)
@@ -67,17 +76,14 @@ def columns_of(schema: Any) -> tuple[list[ColumnDefinition], tuple[str, ...], Ma
     return made, tuple(primary), numbered
 
 
-def drop_foreign_keys(schema: exp.Schema) -> bool:
-    """Take the references to other tables out of a declaration; whether there were any. Nothing keeps them, as with Spark's own."""
-    named = [each for each in schema.expressions if isinstance(_constraint_of(each), exp.ForeignKey)]
-    kept = [each for each in schema.expressions if not any(each is other for other in named)]
-    schema.set("expressions", kept)
-    found = bool(named)
-    for column in (each for each in kept if isinstance(each, exp.ColumnDef)):
-        others = [each for each in column.constraints if not isinstance(each.kind, exp.Reference)]
-        found = found or len(others) < len(column.constraints)
-        column.set("constraints", others)
-    return found
+def key_name_of(schema: Any) -> str:
+    """The name that a declaration gives the primary key; empty if it gives none."""
+    for item in schema.expressions:
+        for each in item.constraints if isinstance(item, exp.ColumnDef) else [item]:
+            kind = each.kind if isinstance(each, exp.ColumnConstraint) else _constraint_of(each)
+            if isinstance(kind, (exp.PrimaryKey, exp.PrimaryKeyColumnConstraint)) and kind is not each and each.this is not None:
+                return str(each.this.name)
+    return ""
 
 
 def _constraint_of(item: Any) -> Any:
@@ -101,8 +107,12 @@ def key_column(columns: Sequence[ColumnDefinition], name: str) -> str:
     return found
 
 
-def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
-    """A column, whether it is the primary key, and its sequence. Raises SqlError."""
+def column_of(item: Any, zone: Zone) -> tuple[ColumnDefinition, bool, Numbering | None]:
+    """A column, whether it is the primary key, and its sequence. Raises SqlError.
+
+    Args:
+        zone: of the session, for its default.
+    """
     name = folded(item.this)
     if name.lower() in RESERVED:
         raise SqlError(
@@ -123,7 +133,7 @@ def column_of(item: Any) -> tuple[ColumnDefinition, bool, Numbering | None]:
             case exp.NotNullColumnConstraint():
                 nullable = bool(kind.args.get("allow_null"))
             case exp.DefaultColumnConstraint():
-                default = default_text(kind.this)
+                default = default_text(kind.this, type_name(field), zone)
             case exp.GeneratedAsIdentityColumnConstraint():
                 numbering, nullable = _identity(name, field, kind, numbering), False
             case exp.AutoIncrementColumnConstraint():
@@ -171,12 +181,27 @@ def _identity(name: str, field: pa.Field[Any], kind: Any, before: Numbering | No
     return made
 
 
-def default_text(value: Any) -> str | None:
-    """The text of a default. Raises SqlError for one that needs a row."""
+_LOCAL = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?", re.ASCII)
+
+
+def default_text(value: Any, kind: str, zone: Zone) -> str | None:
+    """The text of a default. Raises SqlError for one that needs a row.
+
+    Args:
+        kind: of the column. A time for `timestamptz` without an offset is one of the zone now, and the same moment for later sessions.
+        zone: of the session.
+    """
     if isinstance(value, exp.Null):
         return None
+    literal = value.this if isinstance(value, exp.Cast) else value
+    local = moment_of(literal.name.strip()) if isinstance(literal, exp.Literal) and literal.is_string else ""
+    if kind == "timestamptz" and _LOCAL.fullmatch(local):
+        with contextlib.suppress(ValueError, OverflowError):  # of a day that is none: the check of defaults tells it
+            return f"'{zone.moment(datetime.fromisoformat(local)).isoformat(' ')}'"
     for node in value.find_all(exp.Column, exp.Query, exp.Parameter):
         raise not_supported(
             f"a default cannot use {node.sql('postgres')}", position_in(value), "use a literal or a function such as now()"
         )
+    if isinstance(value, exp.CurrentTimestamp) and value.meta.get(WRITTEN) == "now":
+        return "now()"
     return str(value.sql("postgres"))

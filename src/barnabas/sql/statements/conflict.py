@@ -135,7 +135,8 @@ class Conflict:
         if clause.args.get("constraint") is not None:
             name = clause.args["constraint"].name
             found = next((each for each in known if each.name == name), None)
-            if found is None and not (self._has_key and name == f"{relation.name}_pkey"):
+            is_key = relation.definition is not None and name == relation.definition.key_constraint
+            if found is None and not (self._has_key and is_key):
                 raise SqlError("42704", f'constraint "{name}" for table "{relation.name}" does not exist')
             return found
         named = [each.this if isinstance(each, exp.Ordered) else each for each in clause.args.get("conflict_keys") or []]

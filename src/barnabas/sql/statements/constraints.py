@@ -168,7 +168,7 @@ def check_conditions(schema: pa.Schema) -> None:
 def without_constraint(made: TableDefinition, name: str, *, if_exists: bool) -> TableDefinition:
     """The definition without a constraint. Raises SqlError."""
     if name not in {each.name for each in made.constraints}:
-        if made.is_keyed and name == f"{made.plain_name}_pkey":
+        if name == made.key_constraint:
             raise not_supported(f'the primary key "{name}" cannot be dropped', hint="CREATE TABLE … AS SELECT copies the rows")
         if if_exists:
             return made
@@ -176,12 +176,14 @@ def without_constraint(made: TableDefinition, name: str, *, if_exists: bool) -> 
     return msgspec.structs.replace(
         made, unique=tuple(each for each in made.unique if each.name != name),
         checks=tuple(each for each in made.checks if each.name != name),
+        foreign_keys=tuple(each for each in made.foreign_keys if each.name != name),
+        comments={each: text for each, text in made.comments.items() if each != name},
     )  # fmt: skip
 
 
 def with_other_name(made: TableDefinition, old: str, new: str) -> TableDefinition:
     """The definition with another name of a constraint. Raises SqlError."""
-    if old not in {each.name for each in made.constraints}:
+    if old not in {made.key_constraint, *(each.name for each in made.constraints)}:
         raise SqlError(UNDEFINED_OBJECT, f'constraint "{old}" for table "{made.name}" does not exist')
     if new in made.constraint_names:
         raise SqlError(DUPLICATE_OBJECT, f'constraint "{new}" for relation "{made.name}" already exists')
@@ -189,7 +191,11 @@ def with_other_name(made: TableDefinition, old: str, new: str) -> TableDefinitio
     def renamed(found: Any) -> Any:
         return tuple(msgspec.structs.replace(each, name=new) if each.name == old else each for each in found)
 
-    return msgspec.structs.replace(made, unique=renamed(made.unique), checks=renamed(made.checks))
+    return msgspec.structs.replace(
+        made, unique=renamed(made.unique), checks=renamed(made.checks), foreign_keys=renamed(made.foreign_keys),
+        key_name=new if old == made.key_constraint else made.key_name,
+        comments={new if name == old else name: text for name, text in made.comments.items()},
+    )  # fmt: skip
 
 
 def refuse_in_jobs(definition: TableDefinition | None) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from sqlglot import exp
@@ -90,10 +89,9 @@ def _to(session: Host, statement: Statement, given: Any, source: Any, columns: S
         raise not_supported("COPY takes no parameters", hint="write the values into the statement")
 
     def work() -> Iterator[bytes]:
-        zone = ZoneInfo(session.settings.get("TimeZone") or "UTC")
         result = run(session, plan, (), statement.text)
         try:
-            yield from lines_of(plan.schema, result.batches(), options, zone)
+            yield from lines_of(plan.schema, result.batches(), options, session.settings.zone.info)
         finally:
             result.close()
 

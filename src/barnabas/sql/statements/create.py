@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import pyarrow as pa
 from sqlglot import exp
 
 from barnabas import limits
@@ -15,13 +16,14 @@ from barnabas.errors import KafkaError
 from barnabas.sql.catalog.definitions import FORMATS, PUBLIC, REGISTERED, TableDefinition, quoted
 from barnabas.sql.catalog.topics import declared
 from barnabas.sql.dialect import Statement, parse, words_of
-from barnabas.sql.interface import Notice, Result, SqlError
+from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.sequences import check_name, name_in
 from barnabas.sql.results import Done
-from barnabas.sql.statements.columns import columns_of, drop_foreign_keys, folded, key_column
+from barnabas.sql.statements.columns import columns_of, folded, key_column, key_name_of
 from barnabas.sql.statements.constraints import check_conditions, take_constraints, with_constraints
 from barnabas.sql.statements.enforcement import checks_plan
+from barnabas.sql.statements.foreign_keys import NOT_ENFORCED, take_references, with_references
 from barnabas.sql.statements.foreign_options import notice_of, read_options, taken_encoding
 from barnabas.sql.statements.generated import check_generated_columns, with_generated_words
 from barnabas.sql.statements.host import Host
@@ -39,6 +41,7 @@ from barnabas.sql.states import (
     INVALID_TABLE,
     not_supported,
 )
+from barnabas.tables.column_types import mark_of
 from barnabas.tables.scan import MODES
 
 OPTIONS = ("topic", "key", "format", "partitions", "replicas", "mode", "append_only", "on_conflict")
@@ -48,7 +51,6 @@ KSQLDB = {"kafka_topic": "topic", "value_format": "format"}  # its names of opti
 APPEND_ONLY = ("append_only", "appendonly", "append.only")
 # Of Postgres' pages; topics have none.
 STORAGE = ("fillfactor", "parallel_workers", "oids", "toast_tuple_target", "user_catalog_table")
-FOREIGN_KEYS = Notice("foreign keys are not enforced", "WARNING", "01000", "a row may refer to one that is not there")
 _OTHER = {
     "INDEX": "a table with a primary key is read by key without an index",
     "DATABASE": "there is one database; CREATE SCHEMA makes a schema",
@@ -104,11 +106,13 @@ class Options(NamedTuple):
 
 def create(session: Host, statement: Statement, tree: Any) -> Ready:
     """CREATE TABLE [IF NOT EXISTS] name (columns) [WITH (…)]."""
-    has_foreign_keys = isinstance(tree.this, exp.Schema) and drop_foreign_keys(tree.this)
+    references = take_references(tree.this) if isinstance(tree.this, exp.Schema) else []
     definition, options, numbered = definition_of(session, tree)
     if definition.is_registered:
         definition = found_schema(session, definition)
     definition = private(session, tree, definition, options)
+    if not (tree.args.get("exists") and definition.name in session.definitions.tables):
+        definition = with_references(session, definition, references)
     check_defaults(session, definition, statement.text)
     check_generated_columns(session, definition, definition.schema, statement.text)
     if definition.checks:
@@ -116,8 +120,8 @@ def create(session: Host, statement: Statement, tree: Any) -> Ready:
 
     def run(_: Sequence[Any]) -> Result:
         make_table(session, definition, options, numbered, if_not_exists=bool(tree.args.get("exists")))
-        if has_foreign_keys:
-            session.notify(FOREIGN_KEYS)
+        if references:
+            session.notify(NOT_ENFORCED)
         if options.ignored:
             session.notify(notice_of(options.ignored))
         return Done("CREATE TABLE")
@@ -173,7 +177,8 @@ def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, M
         return TableDefinition(name, options.topic_of(name), (), format=options.format, mode=options.mode), options, {}
     mark = take_watermark(schema)
     constraints = take_constraints(schema)
-    columns, primary, numbered = columns_of(schema)
+    key_name = key_name_of(schema)
+    columns, primary, numbered = columns_of(schema, session.zone)
     key = tuple(key_column(columns, each) for each in options.key) or primary
     if primary and key != primary:
         raise SqlError(INVALID_TABLE, f"the option key names {quoted(key)}, and the primary key has {quoted(primary)}")
@@ -186,6 +191,7 @@ def definition_of(session: Host, tree: Any) -> tuple[TableDefinition, Options, M
     definition = TableDefinition(
         name, options.topic_of(name), tuple(columns), key, bool(primary) or has_names, options.format, mode=options.mode,
         watermark=watermark, has_row_names=has_names, on_conflict=options.on_conflict,
+        key_name=key_name,
     )  # fmt: skip
     check(definition)
     return with_constraints(definition, constraints), options, numbered
@@ -317,7 +323,9 @@ def check(definition: TableDefinition) -> None:
     values = [each for each in definition.columns if each.name not in definition.key]
     if definition.is_registered:
         return
-    if definition.format != "json" and (len(values) != 1 or values[0].kind not in ("text", "binary")):
+    if definition.format != "json" and (
+        len(values) != 1 or values[0].field.type not in (pa.string(), pa.binary()) or mark_of(values[0].field)
+    ):
         raise SqlError(INVALID_TABLE, f"the format {definition.format} needs exactly one column of text or bytes beside the key")
     declared(definition)
 

@@ -93,17 +93,23 @@ def _topic_options(session: Host, definition: TableDefinition) -> dict[str, str]
 def _name(definition: TableDefinition, facts: Facts) -> str:
     if definition.name.startswith(TEMPORARY):
         return shown_name(definition.plain_name)
-    schema, name = parts_of_name(definition.name, facts.schemas)
+    return _shown(definition.name, facts)
+
+
+def _shown(table: str, facts: Facts) -> str:
+    schema, name = parts_of_name(table, facts.schemas)
     return shown_name(name) if schema == PUBLIC else f"{shown_name(schema)}.{shown_name(name)}"
 
 
 def _table_text(definition: TableDefinition, facts: Facts) -> str:
     lines = [_column_text(definition, each, facts) for each in definition.columns]
     if definition.key and definition.is_keyed:
-        lines.append(f"PRIMARY KEY ({', '.join(map(shown_name, definition.key))})")
+        named = f"CONSTRAINT {shown_name(definition.key_name)} " if definition.key_name else ""
+        lines.append(f"{named}PRIMARY KEY ({', '.join(map(shown_name, definition.key))})")
     constraints = [
         *((each.name, each.declared) for each in definition.unique),
         *((each.name, each.text) for each in definition.checks),
+        *((each.name, each.text(_shown(each.table, facts))) for each in definition.foreign_keys),
     ]
     lines += [f"CONSTRAINT {shown_name(name)} {text}" for name, text in constraints]
     if definition.watermark is not None:
@@ -122,7 +128,9 @@ def _table_text(definition: TableDefinition, facts: Facts) -> str:
 def _notes(definition: TableDefinition) -> str:
     """Comments on what a statement cannot say: the fields of records that have other names than their columns."""
     named = [f"{each} is the field {stored}" for each, stored in definition.stored_names.items()]
-    return f"-- of the records that are there, {', '.join(named)}\n" if named else ""
+    found = f"-- of the records that are there, {', '.join(named)}\n" if named else ""
+    lacking = [f"{each.name} {each.missing}" for each in definition.columns if each.missing is not None]
+    return found + (f"-- records without the field have {', '.join(lacking)}\n" if lacking else "")
 
 
 def _options(definition: TableDefinition) -> dict[str, str]:

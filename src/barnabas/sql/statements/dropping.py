@@ -21,6 +21,7 @@ from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.statements.alter import delete_topic, drop_table
 from barnabas.sql.statements.columns import folded
+from barnabas.sql.statements.foreign_keys import check_not_referred
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.registered import forget_schema
@@ -46,6 +47,7 @@ def drop(session: Host, statement: Statement) -> Ready:
         for each in found:
             if not cascades:
                 check_unused(session.definitions.tables, each.name, leaving=names)
+                check_not_referred(session.definitions.tables, each.name, names)
                 _check_no_inserts(session, each)
         for each in found:
             drop_with_users(session, each.name)

@@ -251,7 +251,8 @@ def check_distinct(relation: TopicRelation, rows: pa.Table) -> None:
 
 
 def _duplicate_key(relation: TopicRelation, rows: pa.Table, place: int) -> SqlError:
-    return duplicate(relation, rows, place, f"{relation.name}_pkey", relation.keys)
+    named = relation.definition.key_constraint if relation.definition is not None else ""
+    return duplicate(relation, rows, place, named or f"{relation.name}_pkey", relation.keys)
 
 
 def duplicate(relation: TopicRelation, rows: pa.Table, place: int, name: str, columns: Sequence[str]) -> SqlError:

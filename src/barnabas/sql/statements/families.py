@@ -25,6 +25,7 @@ from barnabas.sql.statements import (
     utility,
     view_control,
 )
+from barnabas.sql.statements.comments import comment
 from barnabas.sql.statements.copy import copy
 from barnabas.sql.statements.create import create, tree_of
 from barnabas.sql.statements.create_as import create_as
@@ -208,7 +209,7 @@ _FAMILIES: dict[str, Make] = {
     "CREATE": _create,
     "DROP": _drop,
     "ALTER": _alter,
-    "COMMENT": alter.comment,
+    "COMMENT": comment,
     "TRUNCATE": alter.truncate,
     "DISCARD": utility.discard,
     "GRANT": rights.grant,

@@ -22,13 +22,19 @@ from barnabas.sql.statements.numbered import sequence_of
 from barnabas.sql.statements.select import checked
 from barnabas.sql.statements.target import cast_to, default_of
 from barnabas.sql.states import not_supported
+from barnabas.sql.writing.fitting import CHAR, VARCHAR, too_long
+from barnabas.tables.column_types import size_of
+from barnabas.tables.declaration import MAX_FRACTION
 
 ROWS = "__rows"
 
 
 def filled(session: Host, relation: TopicRelation, given: Sequence[str], text: str) -> list[Filled]:
     """The columns that the query of a job does not give, as DuckDB makes them in each micro-batch. Raises SqlError."""
-    steps = [_defaults(session, relation, given, text), _generated(session, relation, text), _checks(session, relation, text)]
+    steps = [
+        _defaults(session, relation, given, text), _generated(session, relation, text), _sizes(relation),
+        _checks(session, relation, text),
+    ]  # fmt: skip
     return [each for each in steps if each.columns]
 
 
@@ -51,6 +57,33 @@ def _generated(session: Host, relation: TopicRelation, text: str) -> Filled:
     items = {name: cast_to(parse_expression(each), relation.columns.field(name)) for name, each in generated.items()}
     source = MemoryRelation(ROWS, pa.schema([each for each in relation.columns if each.name not in generated]))
     return _filled(relation, items, checked(session, _select(items).from_(ROWS), text, (), {ROWS: source}))
+
+
+def _sizes(relation: TopicRelation) -> Filled:
+    """Values that fit the sizes of their columns: what `writing.fitting` does with the rows of a statement."""
+    return Filled([
+        Named(name, duckdb_of(field.type), _sized(field, *sized))
+        for name in relation.sized
+        if (sized := size_of(field := relation.columns.field(name))) is not None
+    ])  # fmt: skip
+
+
+def _sized(field: pa.Field[Any], word: str, size: int) -> str:
+    name = quoted(field.name)
+    if word in (CHAR, VARCHAR):
+        message = too_long(word, size).message
+        value = f"rtrim({name}, ' ')" if word == CHAR else name
+        short = f"CASE WHEN length({value}) <= {size} THEN {value} ELSE rtrim({value}, ' ') || repeat(' ', {size}) END"
+        return (
+            f"CASE WHEN length(rtrim({name}, ' ')) > {size} THEN CAST(error('{message}') AS VARCHAR)"
+            f" ELSE {value if word == CHAR else f'left({short}, {size})'} END"
+        )
+    step = 10 ** (MAX_FRACTION - size)
+    kind = duckdb_of(field.type)
+    if word == "time":
+        return f"CAST({name} - to_microseconds(epoch_us({name}) % {step}) AS TIME)"
+    rounded = f"make_timestamp((epoch_us({name}) + {step // 2}) // {step} * {step})"
+    return rounded if kind == "TIMESTAMP" else f"{rounded} AT TIME ZONE 'UTC'"
 
 
 def _checks(session: Host, relation: TopicRelation, text: str) -> Filled:

@@ -18,6 +18,7 @@ from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.statements.target import cast_to, is_default
 from barnabas.sql.states import INVALID_TABLE, not_supported
+from barnabas.sql.writing.fitting import fitted
 
 ROWS = "__written"
 
@@ -55,7 +56,8 @@ def _has_defaults(source: Any) -> bool:
 
 
 def with_generated(session: Host, relation: TopicRelation, rows: pa.Table) -> pa.Table:
-    """The rows with the values of generated columns. Raises SqlError."""
+    """The rows with values that fit the sizes of their columns, and with those of generated columns. Raises SqlError."""
+    rows = fitted(rows, relation.sized, relation.columns)
     generated = generated_of(relation)
     if not generated or not rows.num_rows:
         return rows
@@ -64,12 +66,13 @@ def with_generated(session: Host, relation: TopicRelation, rows: pa.Table) -> pa
         exp.alias_(cast_to(parse_expression(text), relation.columns.field(name)), name, quoted=True)
         for name, text in generated.items()
     ]
-    plan = checked(session, exp.select(*items, copy=False).from_(ROWS), "", (), {ROWS: source})
-    made = collected(session, plan, (), "", {ROWS: rows.select(source.columns.names)})
+    with session.in_utc():  # the same row has the same values, whoever writes it
+        plan = checked(session, exp.select(*items, copy=False).from_(ROWS), "", (), {ROWS: source})
+        made = collected(session, plan, (), "", {ROWS: rows.select(source.columns.names)})
     for name in generated:
         place = rows.schema.get_field_index(name)
         rows = rows.set_column(place, rows.schema.field(place), made.column(name).cast(rows.schema.field(place).type))
-    return rows
+    return fitted(rows, tuple(each for each in relation.sized if each in generated), relation.columns)
 
 
 def check_generated_columns(session: Host, definition: TableDefinition, schema: pa.Schema, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from barnabas.sql.views.jobs import ViewJobs
 from barnabas.sql.views.waiting import CatchingUp
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.sql.writing.producing import Records
+from barnabas.sql.zones import Zone
 
 R = TypeVar("R")
 
@@ -60,6 +62,13 @@ class Host(Protocol):
     @property
     def is_spark(self) -> bool:
         """Whether Spark's rules hold where Postgres has others."""
+
+    @property
+    def zone(self) -> Zone:
+        """The time zone in which statements compute."""
+
+    def in_utc(self) -> AbstractContextManager[None]:
+        """Let all that is planned and run within compute in UTC, whatever the session's time zone is."""
 
     @property
     def version(self) -> object:

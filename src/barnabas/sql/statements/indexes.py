@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from barnabas import limits
-from barnabas.sql.catalog.constraints import free_name
-from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.constraints import IndexDefinition, free_name
+from barnabas.sql.catalog.definitions import PUBLIC, TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement, parse, statement_of
 from barnabas.sql.interface import Notice, Result, SqlError
@@ -43,18 +43,30 @@ def create_index(session: Host, statement: Statement) -> Ready:
     place = at
     parts, at = name_at(statement, at)
     relation = session.find(parts, statement.position(place))
+    is_btree = True
     while at < len(statement.tokens) and statement.tokens[at].text != "(":
+        is_btree = statement.word(at) in ("USING", "BTREE")
         at += 1
     if is_unique:
         return _unique(session, statement, relation, at, given, if_not_exists=if_not_exists)
     words = [statement.word(number) for number in range(at + 1, len(statement.tokens))]
     columns = [each for each in words if each[:1].isalpha()]
-    name = given or f"{relation.name}_{columns[0].lower() if columns else 'expr'}_idx"
+    plain = (
+        _plain(statement, at) if is_btree and isinstance(relation, TopicRelation) and relation.definition is not None else None
+    )
+    name = given or f"{relation.name}_{'_'.join(plain.columns) if plain else columns[0].lower() if columns else 'expr'}_idx"
+
+    def change(made: TableDefinition) -> TableDefinition:
+        known = None if plain is None else [made.column(each) for each in plain.columns]
+        if plain is None or known is None or not all(known):
+            return made
+        found = msgspec.structs.replace(plain, name=name, columns=tuple(each.name for each in known if each is not None))
+        return msgspec.structs.replace(made, plain_indexes=(*made.plain_indexes, found))
 
     def run(_: Sequence[Any]) -> Result:
         definition = relation.definition if isinstance(relation, TopicRelation) else None
         if definition is not None:
-            _add(session, definition.name, name, lambda made: made, if_not_exists=if_not_exists or given is None)
+            _add(session, definition.name, name, change, if_not_exists=if_not_exists or given is None)
         session.notify(EFFECT)
         return Done("CREATE INDEX")
 
@@ -116,6 +128,35 @@ def _columns(statement: Statement, at: int) -> tuple[list[str], int]:
     return found, at + 1
 
 
+_ORDERS = {
+    (): 0, ("ASC",): 0, ("DESC",): 3, ("NULLS", "FIRST"): 2, ("NULLS", "LAST"): 0, ("ASC", "NULLS", "FIRST"): 2,
+    ("ASC", "NULLS", "LAST"): 0, ("DESC", "NULLS", "FIRST"): 3, ("DESC", "NULLS", "LAST"): 1,
+}  # fmt: skip
+
+
+def _plain(statement: Statement, at: int) -> IndexDefinition | None:
+    """The index of a list of columns, without its name; None if it has expressions or further clauses."""
+    columns, orders = [], []
+    while at < len(statement.tokens) and statement.tokens[at].text != ")":
+        end = at + 2
+        while end < len(statement.tokens) and statement.tokens[end].text not in (",", ")", "("):
+            end += 1
+        order = _ORDERS.get(tuple(statement.word(number) for number in range(at + 2, end)))
+        if (
+            end >= len(statement.tokens)
+            or statement.tokens[end].text == "("
+            or order is None
+            or statement.tokens[at + 1].text == "("
+        ):
+            return None
+        raw = statement.raw(at + 1, at + 2)
+        columns.append(raw.strip('"').replace('""', '"') if raw.startswith('"') else raw.lower())
+        orders.append(order)
+        at = end
+    is_whole = bool(columns) and at == len(statement.tokens) - 1
+    return IndexDefinition("", tuple(columns), tuple(orders) if any(orders) else ()) if is_whole else None
+
+
 Change = Callable[[TableDefinition], TableDefinition]
 
 
@@ -127,7 +168,7 @@ def _add(session: Host, table: str, name: str, change: Change, *, if_not_exists:
         nonlocal already
         if table not in tables:
             raise SqlError("42P01", f'relation "{table}" does not exist')
-        already = name in tables or any(name in each.indexes or name in each.constraint_names for each in tables.values())
+        already = _is_taken(tables, table, name)
         if already and not if_not_exists:
             raise exists(name)
         made = tables[table]
@@ -141,6 +182,27 @@ def _add(session: Host, table: str, name: str, change: Change, *, if_not_exists:
         session.notify(Notice(f'relation "{name}" already exists, skipping', sqlstate="42P07"))
 
 
+def _schema(table: str) -> str:
+    """The schema of a table by its name; empty for public."""
+    return table.rpartition(".")[0]
+
+
+def _is_taken(tables: Mapping[str, TableDefinition], table: str, name: str) -> bool:
+    """Whether the schema of a table has a relation or a constraint of this name."""
+    schema = _schema(table)
+    near = (each for each in tables.values() if _schema(each.name) == schema)
+    return (f"{schema}.{name}" if schema else name) in tables or any(
+        name in {*each.indexes, *each.constraint_names} for each in near
+    )
+
+
+def _owner(tables: Mapping[str, TableDefinition], parts: Sequence[str]) -> TableDefinition | None:
+    """The table of an index by the parts of its name."""
+    schema = None if len(parts) < 2 else "" if parts[-2] == PUBLIC else parts[-2]
+    found = (each for each in tables.values() if parts[-1] in each.indexes)
+    return next((each for each in found if schema in (None, _schema(each.name))), None)
+
+
 def drop_index(session: Host, statement: Statement) -> Ready:
     """DROP INDEX [CONCURRENTLY] [IF EXISTS] name, … [CASCADE | RESTRICT]. Raises SqlError 42704."""
     at = 3 if statement.word(2) == "CONCURRENTLY" else 2
@@ -149,7 +211,7 @@ def drop_index(session: Host, statement: Statement) -> Ready:
     names = []
     while True:
         parts, at = name_at(statement, at)
-        names.append(parts[-1])
+        names.append(parts)
         if at >= len(statement.tokens) or statement.tokens[at].text != ",":
             break
         at += 1
@@ -160,8 +222,8 @@ def drop_index(session: Host, statement: Statement) -> Ready:
 
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
         changes: dict[str, TableDefinition | None] = {}
-        for name in names:
-            owner = next((each for each in tables.values() if name in each.indexes), None)
+        for parts in names:
+            name, owner = parts[-1], _owner(tables, parts)
             if owner is None and not if_exists:
                 raise SqlError(UNDEFINED_OBJECT, f'index "{name}" does not exist')
             if owner is not None:
@@ -169,6 +231,7 @@ def drop_index(session: Host, statement: Statement) -> Ready:
                 changes[owner.name] = msgspec.structs.replace(
                     made, indexes=tuple(each for each in made.indexes if each != name),
                     unique=tuple(each for each in made.unique if each.name != name),
+                    plain_indexes=tuple(each for each in made.plain_indexes if each.name != name),
                 )  # fmt: skip
         return changes
 
@@ -193,16 +256,20 @@ def rename_index(session: Host, statement: Statement) -> Ready:
         raise syntax_error(f'syntax error at or near "{statement.tokens[end].text}"', statement.position(end))
 
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
-        owner = next((each for each in tables.values() if old[-1] in each.indexes), None)
+        owner = _owner(tables, old)
         if owner is None:
             if statement.word(2) == "IF":
                 return {}
             raise SqlError(UNDEFINED_OBJECT, f'index "{old[-1]}" does not exist')
-        if new[-1] in tables or any(new[-1] in each.indexes or new[-1] in each.constraint_names for each in tables.values()):
+        if _is_taken(tables, owner.name, new[-1]):
             raise exists(new[-1])
-        unique = tuple(msgspec.structs.replace(each, name=new[-1]) if each.name == old[-1] else each for each in owner.unique)
+
+        def renamed(found: Any) -> Any:
+            return tuple(msgspec.structs.replace(each, name=new[-1]) if each.name == old[-1] else each for each in found)
+
         indexes = tuple(new[-1] if each == old[-1] else each for each in owner.indexes)
-        return {owner.name: msgspec.structs.replace(owner, indexes=indexes, unique=unique)}
+        plain = renamed(owner.plain_indexes)
+        return {owner.name: msgspec.structs.replace(owner, indexes=indexes, unique=renamed(owner.unique), plain_indexes=plain)}
 
     def run(_: Sequence[Any]) -> Result:
         session.check_writable()

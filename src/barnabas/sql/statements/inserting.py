@@ -20,6 +20,7 @@ from barnabas.engine.operations import JobError, check_name
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.continuous.planned import Planned, plan_appends
 from barnabas.sql.continuous.refusals import TEMPORARY
+from barnabas.sql.continuous.time_zones import refuse_zone
 from barnabas.sql.dialect import STREAM, Statement
 from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.planning.names import parts_of, position_in, tables_of
@@ -173,17 +174,8 @@ def insert_of(
     refuse_in_jobs(relation.definition)
     mark_streams(session, source)
     view_sources(session, source, "a job")
-    inner = checked(session, source.copy(), statement.text, with_pending=False)
-    count = len(inner.schema)
-    if count > len(names):
-        raise syntax_error("INSERT has more expressions than target columns", position_in(source))
-    given = list(names[:count])
-    plan = checked(session, _cast(relation, source, given, inner.schema.types), statement.text, with_pending=False)
-    cursor = session.planner(plan.in_python)
-    try:
-        planned = plan_appends(plan, cursor, filled(session, relation, given, statement.text), is_final=is_final)
-    finally:
-        cursor.close()
+    with session.in_utc():
+        planned = _planned(session, statement, relation, source, names, is_final=is_final)
     definition = relation.definition
     required = [] if definition is None else [each.name for each in definition.columns if not each.nullable]
     if relation.is_keyed and isinstance(relation.layout.value, Raw):
@@ -197,6 +189,26 @@ def insert_of(
     first = next(each for name, each in planned.tables.items() if planned.plan.tables[name].is_stream)
     assert isinstance(first, TopicRelation)
     return Insert(work, planned, is_late, f"{relation.source}_from_{first.source}")
+
+
+def _planned(
+    session: Host, statement: Statement, relation: TopicRelation, source: Any, names: Sequence[str], *, is_final: bool
+) -> Planned:
+    """The job's plan. Raises SqlError."""
+    inner = checked(session, source.copy(), statement.text, with_pending=False)
+    count = len(inner.schema)
+    if count > len(names):
+        raise syntax_error("INSERT has more expressions than target columns", position_in(source))
+    given = list(names[:count])
+    plan = checked(session, _cast(relation, source, given, inner.schema.types), statement.text, with_pending=False)
+    zone = session.settings.zone
+    if not zone.is_utc:
+        refuse_zone(plan, zone.name, "a job")
+    cursor = session.planner(plan.in_python)
+    try:
+        return plan_appends(plan, cursor, filled(session, relation, given, statement.text), is_final=is_final)
+    finally:
+        cursor.close()
 
 
 def mark_streams(session: Host, query: Any) -> None:

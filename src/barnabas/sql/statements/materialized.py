@@ -22,6 +22,7 @@ from barnabas.sql.catalog.definitions import REGISTERED, TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.continuous.planned import Planned, plan_view
 from barnabas.sql.continuous.refusals import refuse
+from barnabas.sql.continuous.time_zones import refuse_zone
 from barnabas.sql.dialect import Statement, parse
 from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.planning.names import parts_of, tables_of
@@ -130,7 +131,10 @@ def view_of(
     """
     text = with_other_names(query_text(statement), session.access.qualified)
     sources = view_sources(session, query, "a materialized view")
-    plan = checked(session, query, statement.text, with_pending=False, with_clock=True)
+    with session.in_utc():
+        plan = checked(session, query, statement.text, with_pending=False, with_clock=True)
+    if not session.zone.is_utc:
+        refuse_zone(plan, session.zone.name, "a materialized view")
     if not plan.inputs:
         refuse(plan)
         definition = constant_definition(name, options.topic_of(name), plan.schema, list(columns), text, sources)
@@ -256,7 +260,8 @@ def _registered(session: Host, definition: TableDefinition) -> TableDefinition:
 def _write_once(session: Host, view: View) -> None:
     """Write the rows of a view that reads no table."""
     assert view.query is not None
-    rows = constant_rows(view.definition, collected(session, view.query, (), ""))
+    with session.in_utc():
+        rows = constant_rows(view.definition, collected(session, view.query, (), ""))
     if rows.num_rows:
         session.send([(view.definition.topic, records_of(session.access.relation_of(view.definition), rows))])
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.types as pt
 from sqlglot import exp
 
 from barnabas.client.interruption import Interruption
@@ -46,13 +47,13 @@ def select_on_spark(session: Host, statement: Statement, tree: Any, given: Seque
     if any(each.language == PYTHON for each in functions):
         raise not_supported("functions in Python on Spark are not supported", None, "SET engine = duckdb")
     asked = _asked(session, whole, given)
-    question = asked.question([None] * len(asked.types))
+    question = asked.question([None] * len(asked.types), session.zone.duckdb)
     queries = session.spark_queries()
     if not queries.is_started:
         session.notify(Notice(STARTS))
     try:
         with session.running.using(_Killed(queries)):
-            schema = queries.schema(question)
+            schema = in_utc(queries.schema(question))
     except SparkQueryError as error:
         raise _fault(session, error) from error
 
@@ -61,7 +62,7 @@ def select_on_spark(session: Host, statement: Statement, tree: Any, given: Seque
         for topic in asked.topics:  # waits for the rows that the session wrote
             session.access.snapshot(topic)
         queries = session.spark_queries()
-        batches = queries.rows(asked.question(values))
+        batches = queries.rows(asked.question(values, session.zone.duckdb))
         try:
             with session.running.using(_Killed(queries)):
                 first = next(batches, None)  # Spark has all rows then
@@ -100,7 +101,7 @@ class _Asked(NamedTuple):
     topics: Collection[str]
     registry: RegistryAddress | None
 
-    def question(self, values: Sequence[Any]) -> Question:
+    def question(self, values: Sequence[Any], zone: str) -> Question:
         """The query in Spark's words. Values go beside the text, as texts that it casts."""
         tree = self.tree.copy()
         texts: dict[str, str | None] = {}
@@ -109,7 +110,9 @@ class _Asked(NamedTuple):
             texts[name] = spark_text(value)
             for node in nodes:
                 node.replace(spark_value(name, spark_kind(self.types[number - 1], value), node.parent))
-        return Question(tree.sql(dialect="spark"), self.tables, self.filled, values=texts, registry=self.registry)
+        return Question(
+            tree.sql(dialect="spark"), self.tables, self.filled, values=texts, registry=self.registry, zone=zone
+        )  # fmt: skip
 
 
 def _asked(session: Host, tree: Any, given: Sequence[pa.DataType | None]) -> _Asked:
@@ -136,6 +139,23 @@ def _asked(session: Host, tree: Any, given: Sequence[pa.DataType | None]) -> _As
         table.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
     types = infer(parameters_of(tree), given, lambda column: columns.get(column.name.lower()))
     return _Asked(tree, tables, filled, types, topics, session.access.registry)
+
+
+def in_utc(schema: pa.Schema) -> pa.Schema:
+    """The columns as other queries give them: Spark names its time zone in their types."""
+    return pa.schema([each.with_type(_in_utc(each.type)) for each in schema])
+
+
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    if pt.is_timestamp(kind):
+        return pa.timestamp(kind.unit, "UTC") if kind.tz is not None else kind
+    if pt.is_map(kind):
+        return pa.map_(_in_utc(kind.key_type), _in_utc(kind.item_type))
+    if pt.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_in_utc(kind.value_type)))
+    if pt.is_struct(kind):
+        return pa.struct([each.with_type(_in_utc(each.type)) for each in kind])
+    return kind
 
 
 def _fault(session: Host, error: Exception) -> SqlError:

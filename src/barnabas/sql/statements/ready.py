@@ -28,6 +28,7 @@ class Ready:
         key_read: the same statement as a query for one row.
         plain: the work, if values for the parameters have the same effect as literals in their place; it gives None for others.
         bound: the template that it is of, and the values of its literals.
+        again: the same statement, checked against a later version.
     """
 
     text: str
@@ -44,6 +45,7 @@ class Ready:
     plain: Callable[[Sequence[Any]], Result | None] | None = None
     bound: tuple[Ready, Sequence[Any]] | None = None
     given: Sequence[pa.DataType | None] = field(default=())
+    again: Ready | None = None
 
     def with_values(self, text: str, values: Sequence[Any], checked: Callable[[], Ready]) -> Ready:
         """The statement with literals in place of its parameters.

@@ -22,7 +22,7 @@ from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.interface import SqlError
 from barnabas.sql.statements.host import Host
 from barnabas.sql.states import INVALID_TABLE, not_supported
-from barnabas.tables.column_types import table_field, type_name
+from barnabas.tables.column_types import mark_of, table_field, type_name
 from barnabas.tables.errors import TableError
 from barnabas.tables.registered_format import RegisteredFormat, newest
 from barnabas.tables.schema_texts import SCHEMA_TYPES, schema_text, with_fields
@@ -195,12 +195,13 @@ def _checked(definition: TableDefinition, columns: Sequence[ColumnDefinition], *
         found = known.pop(each.name, None)
         if found is None:
             raise SqlError(INVALID_TABLE, f'the schema of {subject} has no column "{each.name}"', hint=_listed(columns))
-        if found.kind != each.kind and not is_ours:
+        is_same = mark_of(found.field) == mark_of(each.field) and found.field.type == each.field.type
+        if not is_same and not is_ours:
             raise SqlError(
                 INVALID_TABLE, f'the column "{each.name}" is {each.kind}, and the schema of {subject} has {found.kind}'
             )
         nullable = each.nullable and found.nullable
-        made.append(msgspec.structs.replace(each, kind=found.kind, nullable=nullable))
+        made.append(msgspec.structs.replace(each, kind=each.kind if is_same else found.kind, nullable=nullable))
     if known:
         raise SqlError(
             INVALID_TABLE, f"the schema of {subject} also has {', '.join(known)}",

@@ -9,6 +9,7 @@ import msgspec
 from barnabas.sql.catalog.definitions import PUBLIC, TableDefinition, ViewDefinition, parts_of_name
 from barnabas.sql.interface import SqlError
 from barnabas.sql.statements.create import exists
+from barnabas.sql.statements.foreign_keys import referring, with_renamed_table
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.sequences import owned_by
 from barnabas.sql.states import not_supported
@@ -36,8 +37,11 @@ def rename(session: Host, old: str, new: str) -> None:
             raise not_supported(f'the stream "{old}" cannot be renamed', hint="CREATE VIEW gives another name")
         made: dict[str, TableDefinition | None] = {
             old: None,
-            new: msgspec.structs.replace(tables[old], name=new, is_renamed=True),
+            new: with_renamed_table(
+                msgspec.structs.replace(tables[old], name=new, is_renamed=True, key_name=tables[old].key_constraint), old, new
+            ),
         }
+        made |= {table.name: with_renamed_table(table, old, new) for table, _ in referring(tables, old)}
         for user in users_of(tables, old):
             if user.view is not None:
                 made[user.name] = msgspec.structs.replace(user, view=_renamed(user.view, old, new, session.definitions.schemas))

@@ -85,6 +85,7 @@ def checked(
         session.settings.get,
         given,
         is_spark=session.is_spark,
+        is_utc=session.zone.is_utc,
         pending=session.buffer.names() if with_pending else (),
         functions=functions,
     )

@@ -82,6 +82,7 @@ def rollback(session: Host, statement: Statement, _: Any) -> Ready:
     def run() -> None:
         _required(session, "ROLLBACK TO SAVEPOINT")
         session.buffer.back_to(name)
+        session.settings.back_to(name)
         session.recover()
 
     return done(statement.text, "ROLLBACK", run, ends_transaction=True)
@@ -94,6 +95,7 @@ def savepoint(session: Host, statement: Statement, _: Any) -> Ready:
     def run() -> None:
         _required(session, "SAVEPOINT")
         session.buffer.save(name)
+        session.settings.save(name)
 
     return done(statement.text, "SAVEPOINT", run)
 
@@ -105,6 +107,7 @@ def release(session: Host, statement: Statement, _: Any) -> Ready:
     def run() -> None:
         _required(session, "RELEASE SAVEPOINT")
         session.buffer.release(name)
+        session.settings.release(name)
 
     return done(statement.text, "RELEASE", run)
 

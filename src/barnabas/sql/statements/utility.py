@@ -10,19 +10,13 @@ from sqlglot.tokenizer_core import TokenType
 
 from barnabas.sql.catalog.definitions import PUBLIC
 from barnabas.sql.dialect import Statement
-from barnabas.sql.interface import Notice, SqlError
+from barnabas.sql.interface import SqlError
 from barnabas.sql.results import Done, Listing
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.transaction_control import modes_of
-from barnabas.sql.states import UNDEFINED_OBJECT, not_supported, syntax_error
-
-UTC = "UTC"
-_UTC = (UTC, "ETC/UTC", "GMT", "ETC/GMT", "Z", "UCT")
-COMPUTED_IN_UTC = Notice(
-    "times are shown in this time zone, and computed in UTC", "WARNING", "01000",
-    "t AT TIME ZONE 'Europe/Zurich' is the time of a clock there: date_trunc('day', t AT TIME ZONE 'Europe/Zurich')",
-)  # fmt: skip
+from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_OBJECT, not_supported, syntax_error
+from barnabas.sql.zones import zone_of_interval
 
 
 def set_parameter(session: Host, statement: Statement, _: Any) -> Ready:
@@ -41,13 +35,11 @@ def set_parameter(session: Host, statement: Statement, _: Any) -> Ready:
         at += 1
     else:
         raise syntax_error("SET needs a value: SET name = value", statement.position(at))
-    value = _value(statement, at)
+    value = _zone(statement, at) if name == "time zone" else _value(statement, at)
     is_local = is_local or name == "transaction_read_only"
 
     def run() -> None:
         session.settings.set(name, value, is_local=is_local)
-        if name in ("time zone", "timezone") and (session.settings.get("TimeZone") or UTC).upper() not in _UTC:
-            session.notify(COMPUTED_IN_UTC)
 
     return done(statement.text, "SET", run)
 
@@ -115,6 +107,25 @@ def _value(statement: Statement, at: int) -> str | None:
         else:
             texts.append(str(token.text))
     return "".join(texts).replace(",", ", ")
+
+
+def _zone(statement: Statement, at: int) -> str | None:
+    """The value of SET TIME ZONE: a name, a number of hours, INTERVAL '+02:00' HOUR TO MINUTE, LOCAL or DEFAULT."""
+    if len(statement.tokens) == at + 1 and statement.word(at) == "LOCAL":
+        return None
+    if statement.word(at) != "INTERVAL" or len(statement.tokens) < at + 2:
+        return _value(statement, at)
+    text, units = str(statement.tokens[at + 1].text), [statement.word(place) for place in range(at + 2, len(statement.tokens))]
+    if units not in ([], ["HOUR"], ["HOUR", "TO", "MINUTE"]):
+        raise syntax_error("a zone is INTERVAL '+02:00' HOUR TO MINUTE", statement.position(at + 2))
+    try:
+        return zone_of_interval(text, "".join(units[:1])).name
+    except ValueError:
+        raise SqlError(
+            INVALID_PARAMETER,
+            f'invalid value for parameter "TimeZone": "INTERVAL \'{text}\'"',
+            position=statement.position(at + 1),
+        ) from None
 
 
 def reset(session: Host, statement: Statement, _: Any) -> Ready:

@@ -18,6 +18,7 @@ from barnabas.sql.statements.columns import folded
 from barnabas.sql.statements.create import exists, has_topic, table_name
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.materialized import query_text, view_sources
+from barnabas.sql.statements.own_topics import own_topic
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.select import checked
 from barnabas.sql.states import DUPLICATE_COLUMN, WRONG_OBJECT, not_supported
@@ -79,7 +80,7 @@ def _lasting(
 
     def run(_: Sequence[Any]) -> Result:
         session.check_writable()
-        if name not in session.definitions.tables and has_topic(session, name):
+        if name not in session.definitions.tables and own_topic(name) == name and has_topic(session, name):
             raise exists(name)
         if not _write(session, definition, replaces=bool(tree.args.get("replace")), if_not_exists=bool(tree.args.get("exists"))):
             session.notify(Notice(f'relation "{name}" already exists, skipping', sqlstate="42P07"))

@@ -23,7 +23,7 @@ from barnabas.sql.continuous.planned import Planned
 from barnabas.sql.duck.types import field_of
 from barnabas.sql.interface import SqlError
 from barnabas.sql.statements.columns import RESERVED
-from barnabas.tables.column_types import quoted, table_field, type_name
+from barnabas.tables.column_types import missing_text, quoted, table_field, type_name
 from barnabas.tables.errors import TableError
 from barnabas.tables.formats import Raw
 from barnabas.tables.row_names import KEY_WORD
@@ -137,4 +137,7 @@ def _undeclared(relation: TopicRelation, names: tuple[str, ...]) -> InputTable:
 
 def declaration(columns: Sequence[ColumnDefinition]) -> str:
     """Columns in the words of `tables.declared.columns_of`."""
-    return ", ".join(f"{quoted(each.stored or each.name)} {each.kind}{'' if each.nullable else ' not null'}" for each in columns)
+    return ", ".join(
+        f"{quoted(each.stored or each.name)} {each.kind}{'' if each.nullable else ' not null'}{missing_text(each.missing)}"
+        for each in columns
+    )

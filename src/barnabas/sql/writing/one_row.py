@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.tables.column_types import mark_of
+from barnabas.sql.writing.fitting import fit_of
+from barnabas.tables.column_types import mark_of, size_of
 from barnabas.tables.formats import Raw
 from barnabas.tables.json_encoding import text_of
 from barnabas.tables.json_format import JsonFormat
@@ -89,6 +90,16 @@ class RowEncoder:
 
 def _plain(field: pa.Field[Any]) -> Plain | None:
     """How a value becomes what JSON has; None for other types of columns."""
+    sized = size_of(field)
+    plain = _of_type(field)
+    return plain if sized is None or plain is None else _fitting(plain, fit_of(*sized))
+
+
+def _fitting(plain: Plain, fit: Plain) -> Plain:
+    return lambda value: fit(plain(value))
+
+
+def _of_type(field: pa.Field[Any]) -> Plain | None:
     kind = field.type
     if mark_of(field):
         return None

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from barnabas.functions.definition import Function
 from barnabas.sql.catalog.definitions import TableDefinition
+from barnabas.sql.catalog.postgres.expressions import default_text, generated_text
 from barnabas.sql.catalog.postgres.shapes import shapes
 from barnabas.sql.catalog.postgres.types import TYPES, modifier_of, oid_of, shown
 from barnabas.sql.catalog.sequences import Sequence as Numbered
@@ -23,7 +24,7 @@ from barnabas.sql.catalog.sequences import Sequence as Numbered
 OWNER, DATABASE, SPACE = 10, 5, 1663  # numbers of the user, the database and the tablespace
 PUBLIC, SYSTEM, INFORMATION = 2200, 11, 13000  # of the schemas
 HEAP, BTREE = 2, 403  # of the access methods
-CLASS = 1259  # of pg_class itself, in pg_description
+CLASS, CONSTRAINT = 1259, 2606  # of pg_class and pg_constraint themselves, in pg_description
 FIRST_OID = 16_384  # of an object of a user
 Row = dict[str, Any]
 
@@ -71,7 +72,7 @@ class Described(Struct, frozen=True):
     @property
     def has_index(self) -> bool:
         """Whether an index belongs to it."""
-        return bool(self.keys or (self.definition is not None and self.definition.unique))
+        return bool(self.keys or (self.definition is not None and (self.definition.unique or self.definition.plain_indexes)))
 
 
 class Facts(Struct, frozen=True):
@@ -127,11 +128,15 @@ CLASS_ROW: Row = {
 
 
 def _classes(facts: Facts) -> Iterable[Row]:
+    keys = [
+        (each.name, key.table) for each in facts.tables if each.definition is not None for key in each.definition.foreign_keys
+    ]
+    with_keys = {name for pair in keys for name in pair}
     for each in facts.tables:
         yield {
             **CLASS_ROW, "oid": each.oid, "relname": each.shown, "relam": HEAP, "relfilenode": each.oid, "relhasindex": each.has_index,
             "relnamespace": each.namespace, "relkind": each.kind, "relnatts": len(each.columns), "relreplident": "d",
-            "relhasrules": each.kind == "v",
+            "relhasrules": each.kind == "v", "relhastriggers": each.name in with_keys,
             "relchecks": len(each.definition.checks) if each.definition is not None else 0,
         }  # fmt: skip
     for (schema, name), columns in shapes().items():
@@ -183,7 +188,8 @@ def attribute(oid: int, place: int, field: pa.Field[Any], *, not_null: bool, has
     return {
         **_ATTRIBUTE, "attrelid": oid, "attname": field.name, "atttypid": kind, "attlen": size, "attnum": place,
         "atttypmod": modifier_of(field), "attndims": int(pa.types.is_list(field.type)), "attbyval": 0 < size <= 8,
-        "attnotnull": not_null, "atthasdef": has_default, "attcollation": 100 if kind == 25 else 0,
+        "attnotnull": not_null, "atthasdef": has_default, "attcollation": 100 if kind in (25, 1042, 1043) else 0,
+        "attstorage": "p" if size > 0 else "m" if kind == 1700 else "x",
     }  # fmt: skip
 
 
@@ -191,10 +197,11 @@ def _attributes(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         for place, field in enumerate(each.columns, 1):
             column = each.definition.column(field.name) if each.definition is not None else None
-            has_default = column is not None and column.shown_default is not None
+            has_default = column is not None and column.has_default
             row = attribute(each.oid, place, field, not_null=not field.nullable, has_default=has_default)
             if column is not None:
                 row |= {"attidentity": column.identity, "attgenerated": "" if column.generated is None else "s"}
+                row |= {"atthasmissing": column.missing is not None}
             yield row
 
 
@@ -237,16 +244,18 @@ def _types(_: Facts) -> Iterable[Row]:
 def _defaults(facts: Facts) -> Iterable[Row]:
     for each in facts.tables:
         for place, column in enumerate(each.definition.columns if each.definition is not None else (), 1):
-            if column.shown_default is not None:
+            text = default_text(column) or generated_text(column)
+            if text is not None:
                 yield {
                     "oid": number_of(f"{each.name}.{column.name} default"),
                     "adrelid": each.oid,
                     "adnum": place,
-                    "adbin": column.shown_default,
+                    "adbin": text,
                 }
 
 
-def _descriptions(facts: Facts) -> Iterable[Row]:
+def descriptions(facts: Facts) -> Iterable[Row]:
+    """The comments on tables and columns."""
     for each in facts.tables:
         if each.definition is None:
             continue
@@ -346,7 +355,6 @@ MAKERS: Mapping[str, Make] = dict(
         "pg_attribute": _attributes,
         "pg_type": _types,
         "pg_attrdef": _defaults,
-        "pg_description": _descriptions,
         "pg_database": _databases,
         "pg_roles": _roles,
         "pg_authid": _roles,

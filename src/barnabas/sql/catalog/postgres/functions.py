@@ -24,6 +24,7 @@ _DESCRIPTION = (
     "(SELECT max(__d) FROM (SELECT objoid AS __o, objsubid AS __s, description AS __d FROM pg_catalog.pg_description)"
     " WHERE __o = {0} AND __s = %s)"
 )
+_ANCESTORS = "pg_partition_ancestors"
 _CLASS = "(SELECT max(%s) FROM (SELECT oid AS __o, relname AS __n FROM pg_catalog.pg_class) WHERE %s)"
 _TYPE = (
     "(SELECT max(__o) FROM (SELECT oid AS __o, typname AS __n FROM pg_catalog.pg_type)"
@@ -36,24 +37,43 @@ _VISIBLE = (
 )
 _ROLE = "(SELECT max(__n) FROM (SELECT oid AS __o, rolname AS __n FROM pg_catalog.pg_roles) WHERE __o = {0})"
 _CONSTRAINT = "(SELECT max(__d) FROM (SELECT oid AS __o, definition AS __d FROM pg_catalog.barnabas_constraints) WHERE __o = {0})"
+_PRETTY_CONSTRAINT = (
+    "(CASE WHEN {1} THEN regexp_replace(" + _CONSTRAINT + ", '^CHECK [(][(](.*)[)][)]', 'CHECK (' || chr(92) || '1)')"
+    " ELSE " + _CONSTRAINT + " END)"
+)
 _INDEX = (
-    "(SELECT max(__d) FROM (SELECT c.oid AS __o, x.indexdef AS __d FROM pg_catalog.pg_indexes x JOIN pg_catalog.pg_class c"
-    " ON c.relname = x.indexname) WHERE __o = {0})"
+    "(SELECT max(__d) FROM (SELECT c.oid AS __o, x.indexdef AS __d FROM pg_catalog.pg_indexes x"
+    " JOIN pg_catalog.pg_namespace n ON n.nspname = x.schemaname"
+    " JOIN pg_catalog.pg_class c ON c.relname = x.indexname AND c.relnamespace = n.oid) WHERE __o = {0})"
 )
 _INDEX_COLUMN = (
     "(CASE WHEN {1} = 0 THEN " + _INDEX + " ELSE (SELECT max(__n) FROM (SELECT attrelid AS __o, attnum AS __p, attname AS __n"
     " FROM pg_catalog.pg_attribute) WHERE __o = {0} AND __p = {1}) END)"
 )
 _VIEW = (
-    "(SELECT max(__d) FROM (SELECT c.oid AS __o, v.definition AS __d FROM (SELECT viewname AS __n, definition FROM pg_catalog.pg_views"
-    " UNION ALL SELECT matviewname, definition FROM pg_catalog.pg_matviews) v JOIN pg_catalog.pg_class c ON c.relname = v.__n)"
-    " WHERE __o = {0})"
+    "(SELECT max(__d) FROM (SELECT c.oid AS __o, v.definition AS __d FROM (SELECT schemaname AS __s, viewname AS __n, definition"
+    " FROM pg_catalog.pg_views UNION ALL SELECT schemaname, matviewname, definition FROM pg_catalog.pg_matviews) v"
+    " JOIN pg_catalog.pg_namespace n ON n.nspname = v.__s"
+    " JOIN pg_catalog.pg_class c ON c.relname = v.__n AND c.relnamespace = n.oid) WHERE __o = {0})"
+)
+# A name without a schema is looked for as by a search path: what is temporary, public, then anything.
+_OF_NAME = (
+    " __n = trim(split_part({0}, '.', -1), '\"') AND (NOT contains({0}, '.') OR __s = trim(split_part({0}, '.', -2), '\"'))"
+)
+_RANK = (
+    "CASE n.nspname WHEN 'pg_catalog' THEN 0 WHEN 'public' THEN 2 ELSE CASE WHEN n.nspname LIKE 'pg_temp%' THEN 1 ELSE 3 END END"
+)
+_TO_CLASS = (
+    f"(SELECT arg_min(__o, __r) FROM (SELECT c.oid AS __o, c.relname AS __n, n.nspname AS __s, {_RANK} AS __r"
+    f" FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace) WHERE{_OF_NAME})"
 )
 _SERIAL = (
-    "(SELECT max(__n) FROM (SELECT 'public.' || s.relname AS __n, t.relname AS __t, a.attname AS __c FROM pg_catalog.pg_depend d"
-    " JOIN pg_catalog.pg_class s ON s.oid = d.objid JOIN pg_catalog.pg_class t ON t.oid = d.refobjid"
+    f"(SELECT arg_min(__q, __r) FROM (SELECT m.nspname || '.' || s.relname AS __q, t.relname AS __n, n.nspname AS __s, a.attname AS __c,"
+    f" {_RANK} AS __r FROM pg_catalog.pg_depend d"
+    " JOIN pg_catalog.pg_class s ON s.oid = d.objid JOIN pg_catalog.pg_namespace m ON m.oid = s.relnamespace"
+    " JOIN pg_catalog.pg_class t ON t.oid = d.refobjid JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace"
     " JOIN pg_catalog.pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid WHERE s.relkind = 'S')"
-    " WHERE __t = trim(split_part({0}, '.', -1), '\"') AND __c = {1})"
+    f" WHERE{_OF_NAME} AND __c = {{1}})"
 )
 _FUNCTION = "(SELECT max(__d) FROM (SELECT oid AS __o, %s AS __d FROM pg_catalog.barnabas_functions) WHERE __o = {0})"
 _PROCEDURE = (
@@ -74,7 +94,8 @@ _QUERIES = {
     "pg_get_userbyid": _ROLE,
     "pg_get_constraintdef": _CONSTRAINT,
     "pg_get_expr": "({0})",
-    "to_regclass": _CLASS % ("__o", "__n = split_part({0}, '.', -1)"),
+    _ANCESTORS: "(SELECT CAST(NULL AS UINTEGER))",  # there are no partitions
+    "to_regclass": _TO_CLASS,
     "to_regtype": _TYPE,
     "to_regnamespace": _NAMESPACE % ("__o", "__n = {0}"),
     "pg_get_serial_sequence": _SERIAL,
@@ -102,6 +123,8 @@ def answer_catalogue(tree: Any, find: FindOid, path: Sequence[str]) -> None:
     _answer_numbers(tree)
     for node in reversed(list(tree.walk())):
         match node:
+            case exp.Anonymous() if isinstance(node.parent, exp.Table) and str(node.this).lower() == _ANCESTORS:
+                _no_partitions(node.parent)
             case exp.Anonymous():
                 _call(node, path)
             case exp.Cast():
@@ -126,6 +149,12 @@ def _answer_numbers(tree: Any) -> None:
             _put(column, number, "tableoid")
 
 
+def _no_partitions(table: exp.Table) -> None:
+    """`pg_partition_ancestors(oid) WITH ORDINALITY` in FROM: no rows, since there are no partitions."""
+    rows = exp.select("CAST(NULL AS UINTEGER) AS relid", "CAST(NULL AS BIGINT) AS ordinality").where(exp.false())
+    table.replace(exp.Subquery(this=rows, alias=table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(_ANCESTORS))))
+
+
 def _call(node: exp.Anonymous, path: Sequence[str]) -> None:
     name = str(node.this).lower()
     arguments = node.expressions
@@ -134,6 +163,8 @@ def _call(node: exp.Anonymous, path: Sequence[str]) -> None:
         template = _VISIBLE % ", ".join("'" + each.replace("'", "''") + "'" for each in ("pg_catalog", *path))
     if name == "pg_get_indexdef":
         template = _INDEX if len(arguments) == 1 else _INDEX_COLUMN
+    if name == "pg_get_constraintdef" and len(arguments) > 1:
+        template = _PRETTY_CONSTRAINT
     if template is not None and len(arguments) >= 1 + ("{1}" in template):
         made = _filled(template, arguments)
         made.meta[_IS_TEXT] = name == "pg_get_serial_sequence"
@@ -272,10 +303,18 @@ def type_cases() -> str:
     cases = [f"WHEN {each.oid} THEN '{each.shown}'" for each in TYPES]
     cases += [f"WHEN {each.array} THEN '{each.shown}[]'" for each in TYPES if each.array]
     numeric = (
-        "WHEN kind = 1700 AND modifier > 4 THEN 'numeric(' || ((modifier - 4) >> 16) || ',' || ((modifier - 4) & 65535) || ')'"
+        "WHEN kind IN (1700, 1231) AND modifier > 4 THEN 'numeric(' || ((modifier - 4) >> 16) || ',' || ((modifier - 4) & 65535) || ')'"
+        " || CASE kind WHEN 1231 THEN '[]' ELSE '' END"
     )
     varying = (
-        "WHEN kind IN (1042, 1043) AND modifier > 4 THEN CASE kind WHEN 1042 THEN 'character' ELSE 'character varying' END"
+        "WHEN kind IN (1042, 1043, 1014, 1015) AND modifier > 4 THEN CASE WHEN kind IN (1042, 1014) THEN 'character'"
+        " ELSE 'character varying' END"
         " || '(' || (modifier - 4) || ')'"
     )
-    return f"CASE WHEN kind IS NULL THEN NULL {numeric} {varying} ELSE CASE kind {' '.join(cases)} ELSE '???' END END"
+    varying += " || CASE WHEN kind IN (1014, 1015) THEN '[]' ELSE '' END"
+    times = "WHEN kind IN (1083, 1114, 1184, 1183, 1115, 1185) AND modifier >= 0 THEN CASE"
+    for of_kind, word in (("(1083, 1183)", "time"), ("(1114, 1115, 1184, 1185)", "timestamp")):
+        times += f" WHEN kind IN {of_kind} THEN '{word}(' || modifier || ')'"
+    times += " END || CASE WHEN kind IN (1184, 1185) THEN ' with time zone' ELSE ' without time zone' END"
+    times += " || CASE WHEN kind IN (1183, 1115, 1185) THEN '[]' ELSE '' END"
+    return f"CASE WHEN kind IS NULL THEN NULL {numeric} {varying} {times} ELSE CASE kind {' '.join(cases)} ELSE '???' END END"

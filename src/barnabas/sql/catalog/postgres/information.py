@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from barnabas.sql.catalog.definitions import ColumnDefinition
 from barnabas.sql.catalog.postgres.contents import Described, Facts, Make, Row
+from barnabas.sql.catalog.postgres.expressions import default_text, generated_text
 from barnabas.sql.catalog.postgres.numbered import identity_of
 from barnabas.sql.catalog.postgres.shapes import shapes
-from barnabas.sql.catalog.postgres.types import TYPES, oid_of, shown
+from barnabas.sql.catalog.postgres.types import TYPES, modifier_of, oid_of, shown
+from barnabas.sql.duck.types import HEADER_BYTES, UNBOUND
 
 
 def _schemata(facts: Facts) -> Iterable[Row]:
@@ -41,7 +43,7 @@ def _columns(facts: Facts) -> Iterable[Row]:
             column = each.definition.column(field.name) if each.definition is not None else None
             yield {
                 **_of(facts, each), **_typed(facts, field), "ordinal_position": place, "dtd_identifier": str(place),
-                "column_default": column.default if column is not None else None, "is_updatable": "YES" if each.kind == "r" else "NO",
+                "column_default": default_text(column) if column is not None else None, "is_updatable": "YES" if each.kind == "r" else "NO",
                 **_generated(column),
                 **(_identity(facts, each.name, column) if column is not None and column.identity else {}),
             }  # fmt: skip
@@ -56,7 +58,7 @@ def _columns(facts: Facts) -> Iterable[Row]:
 def _generated(column: ColumnDefinition | None) -> Row:
     if column is None or column.generated is None:
         return {}
-    return {"is_generated": "ALWAYS", "generation_expression": column.generated, "column_default": None}
+    return {"is_generated": "ALWAYS", "generation_expression": generated_text(column), "column_default": None}
 
 
 def _identity(facts: Facts, table: str, column: ColumnDefinition) -> Row:
@@ -90,12 +92,26 @@ def _typed(facts: Facts, field: pa.Field[Any]) -> Row:
         row |= {"numeric_precision": _WIDTHS[oid], "numeric_precision_radix": 2}
         row |= {"numeric_scale": 0} if oid not in (700, 701) else {}
     elif pa.types.is_decimal(kind):
-        row |= {"numeric_precision": kind.precision, "numeric_scale": kind.scale, "numeric_precision_radix": 10}
+        row |= {"numeric_precision_radix": 10}
+        row |= {"numeric_precision": kind.precision, "numeric_scale": kind.scale} if kind not in UNBOUND else {}
     elif pa.types.is_temporal(kind) and not pa.types.is_date(kind):
-        row["datetime_precision"] = 6
+        row["datetime_precision"] = modifier_of(field) if modifier_of(field) >= 0 else 6
     elif oid == 1082:
         row["datetime_precision"] = 0
-    return row
+    return row | _length(field, oid)
+
+
+MAX_OCTETS = 1 << 30  # of a text without a length, as Postgres has it
+_OCTETS = 4  # of a character at most
+
+
+def _length(field: pa.Field[Any], oid: int) -> Row:
+    if oid not in (25, 1042, 1043):
+        return {}
+    modifier = modifier_of(field)
+    if modifier < 0:
+        return {"character_octet_length": MAX_OCTETS}
+    return {"character_maximum_length": modifier - HEADER_BYTES, "character_octet_length": (modifier - HEADER_BYTES) * _OCTETS}
 
 
 def _views(facts: Facts) -> Iterable[Row]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from barnabas.sql.duck.types import UNBOUND, duckdb_of
+from barnabas.sql.duck.types import UNBOUND, duckdb_of, sized_type
 from barnabas.tables.column_types import JSON, UUID, mark_of, word_of
 
 
@@ -97,6 +97,10 @@ def oid_of(field: pa.Field[Any]) -> int:
     if mark == UUID:
         return 2950
     kind: Any = field.type
+    sized = sized_type(field)
+    if sized is not None:
+        found = BY_NAME[sized[0]]
+        return found.array if pa.types.is_list(kind) else found.oid
     if pa.types.is_uint32(kind):  # only the catalogue has them
         return 26
     if pa.types.is_list(kind):
@@ -106,8 +110,13 @@ def oid_of(field: pa.Field[Any]) -> int:
 
 
 def modifier_of(field: pa.Field[Any]) -> int:
-    """`atttypmod`: digits and scale of a numeric; -1 for other types."""
+    """`atttypmod`: digits and scale of a numeric, the size of texts and times; -1 for other types."""
     kind: Any = field.type
+    sized = sized_type(field)
+    if sized is not None:
+        return sized[1]
+    if pa.types.is_list(kind):
+        return modifier_of(kind.value_field)
     return ((kind.precision << 16) | kind.scale) + 4 if pa.types.is_decimal(kind) and kind not in UNBOUND else -1
 
 
