@@ -281,7 +281,7 @@ def _of_values(schema: Any) -> _OfValues | None:
 def _takes_scalar(schema: Mapping[str, Any], own: str, kind: Any) -> bool:
     stands = _scalar(schema, _JSON_TYPES.get(own), str(schema.get(TITLE, "")).removeprefix(LOGICAL))
     if types.is_decimal(kind):
-        return types.is_decimal(stands) and stands.scale == kind.scale and stands.precision >= kind.precision
+        return bool(types.is_decimal(stands) and stands.scale == kind.scale and stands.precision >= kind.precision)
     name = _logical(kind)
     if name is not None:
         return stands is not None and _logical(stands) == name
