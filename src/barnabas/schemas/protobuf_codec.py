@@ -100,6 +100,8 @@ class ProtobufCodec:
 
 def _is_plain(descriptor: Any, inside: tuple[str, ...]) -> bool:
     name = descriptor.full_name
+    if name == "google.protobuf.Timestamp" and inside:  # the library takes moments of Python for its fields
+        return True
     if name in inside or descriptor.file.package == "google.protobuf" or descriptor.GetOptions().map_entry:
         return False
     if any(len(each.fields) > 1 for each in descriptor.oneofs):  # only one of its fields may be set

@@ -21,6 +21,8 @@ from barnabas.connect.converters import json_columns
 from barnabas.connect.converters.registered_json import json_schema_text, takes
 from barnabas.connect.converters.registry import converter
 from barnabas.connect.errors import ConnectError
+from barnabas.registry.formats.protobuf import builtins
+from barnabas.schemas import protobuf_codec
 from barnabas.schemas.codecs import codec_of
 from barnabas.schemas.registered import RegisteredSchemas
 from barnabas.schemas.registry_client import RegistryClient
@@ -283,3 +285,37 @@ def test_payloads_are_those_of_the_way_row_by_row(registry: str, monkeypatch: py
     monkeypatch.setattr(type(other), "is_by_columns", lambda self, *given: self is own)
     assert own.encode(column, "same").to_pylist() == other.encode(column, "same").to_pylist()
     assert len(column) > json_columns.FEW_ROWS
+
+
+def test_a_subject_of_schemas_without_annotations_takes_those_with_them(registry: str) -> None:
+    """As version 0.2.0 has registered them."""
+    column: Any = pa.array([{"id": 1, "s": None}], pa.struct([pa.field("id", pa.int32(), nullable=False), ("s", pa.string())]))
+    before = {
+        "$schema": "http://json-schema.org/draft-07/schema#", "title": "ConnectDefault", "type": "object",
+        "properties": {"id": {"type": "integer"}, "s": {"type": ["null", "string"]}}, "additionalProperties": False, "required": ["id"],
+    }  # fmt: skip
+    with SchemaRegistryClient({"url": registry}) as client:
+        client.register_schema("annotated-value", Schema(json.dumps(before), "JSON"))
+    its = made(JSON, registry)
+    assert read(its, its.encode(column, "annotated")) == [{"id": 1, "s": None}]
+
+
+@pytest.mark.parametrize("name", ["date", "timeofday"])
+def test_dates_of_protobuf_need_no_package(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    path = f"google/type/{name}.proto"
+    installed, known = builtins.builtin_file.__wrapped__(path), protobuf_codec._known_file(path)
+
+    def missing(module: str) -> Any:
+        raise ModuleNotFoundError(module)
+
+    monkeypatch.setattr(builtins, "import_module", missing)
+    monkeypatch.setattr(protobuf_codec, "import_module", missing)
+    for before, found in (
+        (installed, builtins.builtin_file.__wrapped__(path)),
+        (known, protobuf_codec._known_file(path)),
+    ):
+        assert before is not None
+        assert found is not None
+        assert found.package == before.package
+        fields, others = ([(one.name, one.number, one.type) for one in file.message_type[0].field] for file in (before, found))
+        assert (found.message_type[0].name, others) == (before.message_type[0].name, fields)
