@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import uuid
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import asyncpg
 import psycopg
 import pytest
 import sqlalchemy as sa
+from psycopg.types.enum import EnumInfo, register_enum
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.dialects.postgresql import insert as insert_of_postgres
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
@@ -157,3 +159,103 @@ def test_paths_into_documents_as_parameters(server: Running) -> None:
             ("?|", ["b", "a"], True), ("?&", "{b,a}", False), ("-", "a", {}), ("@>", '{"a": [1]}', True),
         ):  # fmt: skip
             assert raw.execute(f"select doc {operator} %s from docs", (given,)).fetchone() == (wanted,), operator
+
+
+class Mood(enum.Enum):
+    """A type of labels."""
+
+    sad = "sad"
+    ok = "ok"
+    happy = "happy"
+
+
+def test_enums_of_psycopg(server: Running) -> None:
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute("create type mood as enum ('sad', 'ok', 'happy')")
+        connection.execute("create table felt (id int primary key, m mood, a mood[])")
+        connection.execute("insert into felt values (%s, %s, %s)", (1, "ok", ["sad", "happy"]))
+        info = EnumInfo.fetch(connection, "mood")
+        assert info is not None
+        assert info.labels == ["sad", "ok", "happy"]
+        register_enum(info, connection, Mood)
+        connection.execute("insert into felt values (%s, %s, %s)", (2, Mood.happy, [Mood.sad, None]))
+        connection.execute("insert into felt values (%b, %b, %b)", (3, Mood.sad, [Mood.ok]))
+        for form in ("s", "b"):
+            cursor = connection.cursor(binary=form == "b")
+            text = f"select m, a from felt where m >= %{form} and m = any(%{form}) order by m".encode()
+            rows = cursor.execute(text, (Mood.ok, [Mood.happy, Mood.ok, Mood.sad])).fetchall()
+            assert rows == [(Mood.ok, [Mood.sad, Mood.happy]), (Mood.happy, [Mood.sad, None])]
+            assert [each.type_code for each in cursor.description or ()] == [info.oid, info.array_oid]
+        with pytest.raises(psycopg.errors.InvalidTextRepresentation, match='invalid input value for enum mood: "bad"'):
+            connection.execute("insert into felt values (4, %s)", ("bad",))
+        with pytest.raises(psycopg.errors.InvalidTextRepresentation, match='invalid input value for enum mood: "bad"'):
+            connection.execute("select * from felt where m = %s", ("bad",))
+        _copy_enums(connection, info)
+        connection.execute("drop table felt")
+        connection.execute("drop type mood")
+
+
+def _copy_enums(connection: psycopg.Connection[Any], info: EnumInfo) -> None:
+    """COPY in and out, as text and binary."""
+    with connection.cursor().copy("copy felt from stdin") as copy:
+        copy.write_row((5, "happy", ["sad"]))
+    with connection.cursor().copy("copy felt from stdin (format binary)") as copy:
+        copy.set_types(["int4", "mood", info.array_oid])
+        copy.write_row((6, Mood.happy, [Mood.sad, Mood.ok]))
+    with connection.cursor().copy("copy (select * from felt where id > 4 order by id) to stdout (format binary)") as copy:
+        copy.set_types(["int4", "mood", info.array_oid])
+        assert list(copy.rows()) == [(5, Mood.happy, [Mood.sad]), (6, Mood.happy, [Mood.sad, Mood.ok])]
+    with connection.cursor().copy("copy (select * from felt where id > 4 order by id) to stdout") as copy:
+        assert b"".join(map(bytes, copy)) == b"5\thappy\t{sad}\n6\thappy\t{sad,ok}\n"
+    with (
+        pytest.raises(psycopg.errors.InvalidTextRepresentation, match='enum mood: "bad"'),
+        connection.cursor().copy("copy felt from stdin") as copy,
+    ):
+        copy.write_row((7, "bad", None))
+
+
+async def test_enums_of_asyncpg(server: Running) -> None:
+    connection = await asyncpg.connect(host="127.0.0.1", port=server.port, user="anna", database="flights")
+    try:
+        await connection.execute("create type size as enum ('s', 'm', 'l')")
+        await connection.execute("create table sized (id int primary key, s size, a size[])")
+        await connection.execute("insert into sized values ($1, $2, $3), (2, 'l', '{}')", 1, "m", ["s", None])
+        rows = await connection.fetch("select * from sized where s >= $1 and s = any($2) order by s desc", "m", ["l", "m"])
+        assert [tuple(row) for row in rows] == [(2, "l", []), (1, "m", ["s", None])]
+        asked = await connection.prepare("select s, a from sized where s = $1 or $2 = any(a)")
+        assert [each.name for each in asked.get_parameters()] == ["size", "size"]
+        assert [each.type.name for each in asked.get_attributes()] == ["size", "size[]"]
+        with pytest.raises(asyncpg.InvalidTextRepresentationError):
+            await connection.execute("update sized set s = $1", "xl")
+        await connection.execute("drop table sized")
+        await connection.execute("drop type size")
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
+def test_enums_of_sqlalchemy(server: Running, driver: str) -> None:
+    engine = sa.create_engine(f"postgresql+{driver}://anna@127.0.0.1:{server.port}/flights", poolclass=sa.NullPool)
+    data = sa.MetaData()
+    kind, mood = sa.Enum("x", "b", "a", name="kind_of_thing"), sa.Enum(Mood, name="felt_mood")
+    things = sa.Table(
+        "things", data, sa.Column("id", sa.Integer, primary_key=True), sa.Column("k", kind, server_default="b"),
+        sa.Column("ks", ARRAY(kind)), sa.Column("m", mood),
+    )  # fmt: skip
+    data.create_all(engine)
+    data.create_all(engine)
+    with engine.begin() as connection:
+        rows = [{"id": 1, "k": "a", "ks": ["x", "a"], "m": Mood.ok}, {"id": 2, "k": "x", "ks": None, "m": None}]
+        connection.execute(things.insert(), rows)
+        connection.execute(things.insert().values(id=3))
+        ordered = sa.select(things).where(things.c.k > "x").order_by(things.c.k)
+        assert [tuple(row) for row in connection.execute(ordered)] == [(3, "b", None, None), (1, "a", ["x", "a"], Mood.ok)]
+    seen: Any = sa.inspect(engine)  # the stubs do not know what PostgreSQL's has
+    labels = {each["name"]: each["labels"] for each in seen.get_enums()}
+    assert labels == {"kind_of_thing": ["x", "b", "a"], "felt_mood": ["sad", "ok", "happy"]}
+    columns = {each["name"]: each for each in seen.get_columns("things")}
+    assert (columns["k"]["type"].enums, columns["k"]["default"]) == (["x", "b", "a"], "'b'::kind_of_thing")
+    data.drop_all(engine)
+    seen = sa.inspect(engine)
+    assert seen.get_enums() == []
+    engine.dispose()

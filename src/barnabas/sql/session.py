@@ -12,6 +12,7 @@ import pyarrow as pa
 from barnabas.errors import BarnabasError
 from barnabas.sql import states
 from barnabas.sql.dialect import split
+from barnabas.sql.duck.enums import TypeNumber
 from barnabas.sql.interface import Caller, Notice, OneRow, Prepared, Result, SqlError
 from barnabas.sql.live.at_once import AtOnce
 from barnabas.sql.plans import Plans
@@ -77,12 +78,16 @@ class SqlSession(StatementHost):
         self.functions.look_once(self.running)
         made = self._plans.get(text, given, self._plans_state()) or self._of_template(text, template)
         if made is None:
-            made = checked(self, self._statement(text), given)
+            made = checked(self, self._statement(text), [self._known_type(each) for each in given])
             made.given = given
             self._plans.put(text, given, self._plans_state(), made)
             if template is not None:
                 self._seen.note(template, is_useful=made.plain is not None)
         return made
+
+    def _known_type(self, kind: pa.DataType | None) -> pa.DataType | None:
+        """The type that a client declares by its number. Raises SqlError 42704."""
+        return self.access.type_of_number(kind.oid) if isinstance(kind, TypeNumber) else kind
 
     def _of_template(self, text: str, template: Template | None) -> Ready | None:
         """The statement as one of its template, if that was checked, or came before and gives the same."""

@@ -18,6 +18,7 @@ from barnabas.errors import BarnabasError, ConfigError, KafkaError
 from barnabas.functions.definition import CallFailed, FunctionError
 from barnabas.functions.duck import IN_PYTHON
 from barnabas.schemas.registry_client import RegistryError, RegistryUnreachable
+from barnabas.sql.duck.enums import ENUM_MARK
 from barnabas.sql.interface import SqlError
 from barnabas.tables.errors import BadRecord, TableError
 
@@ -50,6 +51,10 @@ _PREFIX = re.compile(r"\A(?:[A-Z][\w-]*(?: [a-z]\w*| [A-Z]\w*)*) Error: ")
 _OF_FUNCTION = re.compile(rf"\A{IN_PYTHON}")
 _NAMED = re.compile(r'(?:column|name|Table|alias) "?([^"\s]+)"?', re.IGNORECASE)
 _NO_NUMBER = re.compile(r"\ACould not convert string '(.*)' to ([A-Z]\w*)(.*)\Z", re.DOTALL)
+_NO_LABEL = re.compile(
+    r"Could not convert string '(.*?)' to ENUM\(.*'" + ENUM_MARK + r"\d+ \d+ ([^']*)'\)", re.DOTALL
+)  # the last label of an ENUM names its type
+_LABELS = re.compile(rf"ENUM\((?:'(?:[^']|'')*', )*'{ENUM_MARK}\d+ \d+ ([^']*)'\)")
 _TYPES = {
     "BOOL": "boolean", "INT8": "smallint", "INT16": "smallint", "INT32": "integer", "INT64": "bigint", "FLOAT": "real",
     "DOUBLE": "double precision",
@@ -104,6 +109,10 @@ def of_duckdb(error: Exception, text: str = "") -> SqlError:
         text: of the statement as the client sent it; the fault's position in it is looked for by its name.
     """
     whole = str(error)
+    label = _NO_LABEL.search(whole)
+    if label is not None:
+        return SqlError(INVALID_TEXT, f'invalid input value for enum {label[2].strip()}: "{label[1]}"')
+    whole = _LABELS.sub(lambda found: found[1].strip(), whole)
     message = _EXCERPT.sub("", whole).strip()
     kind = message.split(" Error:")[0]
     message = _OF_FUNCTION.sub("", _PREFIX.sub("", message))

@@ -127,8 +127,8 @@ def test_arrays_that_are_none(shown: str) -> None:
 def test_types_that_a_client_may_declare() -> None:
     for oid in {*BY_OID, *ELEMENTS}:
         arrow_type(oid)
-    with pytest.raises(SqlError, match="type with OID 999999 does not exist"):
-        arrow_type(999_999)
+    with pytest.raises(SqlError, match="type with OID 9999 does not exist"):
+        arrow_type(9_999)
 
 
 @settings(max_examples=200)

@@ -177,7 +177,7 @@ def test_portals_end_with_their_transaction(server: Running) -> None:
         ((parse("select $1::int"), bind(b"1", formats=(2,)), execute()), "22023"),
         ((parse("select $1::int"), bind(b"1", formats=(0, 0)), execute()), "08P01"),
         ((parse("select 1"), bind(results=(0, 0)), execute()), "08P01"),
-        ((parse("select $1", "", 999_999),), "42704"),
+        ((parse("select $1", "", 9_999),), "42704"),
         ((parse("select $1", "", 25), bind(b"\xff")), "22021"),
         ((parse("select 1"), bind(statement="nothing")), "26000"),
         ((describe("P", "nothing"),), "34000"),

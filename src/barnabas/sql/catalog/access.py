@@ -26,17 +26,19 @@ from barnabas.sql.catalog.postgres.relations import CatalogueRelation, catalogue
 from barnabas.sql.catalog.relations import KEY, Relation, Rows
 from barnabas.sql.catalog.sequence_relation import SequenceRelation
 from barnabas.sql.catalog.topics import TopicRelation, declared, holds_text, shown_columns, undeclared
+from barnabas.sql.duck.enums import EnumDefinition, EnumParameter
 from barnabas.sql.interface import SqlError
 from barnabas.sql.live.by_values import Values
 from barnabas.sql.live.decoded import Made, Slices
 from barnabas.sql.live.rows import Choice, LiveRows
 from barnabas.sql.live.stored import Name
 from barnabas.sql.live.tables import name_of
+from barnabas.sql.planning.enums import Types
 from barnabas.sql.planning.query import Input
 from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings
 from barnabas.sql.shared import Shared
-from barnabas.sql.states import UNDEFINED_TABLE
+from barnabas.sql.states import UNDEFINED_OBJECT, UNDEFINED_TABLE
 from barnabas.sql.views.status import Known, StatusRelation, status
 from barnabas.sql.writing.buffer import Buffer
 from barnabas.tables.client_source import ClientSource
@@ -127,6 +129,35 @@ class Access:
         """The schemas of the setting `search_path` that there are, in their order."""
         named = [each.strip().strip('"') for each in (self._settings.get("search_path") or "").split(",")]
         return [each for each in named if each == PUBLIC or each in self._shared.definitions.schemas]
+
+    def types(self) -> Types:
+        """The types of users that the session may name."""
+        self._shared.definitions.refresh(self._running)
+        known = self._shared.definitions.types
+        path = self.path()
+
+        def find(parts: Sequence[str]) -> EnumDefinition | None:
+            if len(parts) == 1:
+                names = [parts[0] if schema == PUBLIC else f"{schema}.{parts[0]}" for schema in path]
+            else:
+                names = [parts[-1] if parts[-2] == PUBLIC else ".".join(parts[-2:])] if parts else []
+            found = next((known[each] for each in names if each in known), None)
+            if found is None:  # another server may have made it at this moment
+                self._shared.definitions.refresh(self._running, max_age_s=0)
+                latest = self._shared.definitions.types
+                found = next((latest[each] for each in names if each in latest), None)
+            return found
+
+        return Types(find, known, path)
+
+    def type_of_number(self, oid: int) -> pa.DataType:
+        """A type of users, or the type of its arrays. Raises SqlError 42704."""
+        self._shared.definitions.refresh(self._running)
+        for each in self._shared.definitions.types.values():
+            if oid in (each.oid, each.array):
+                found = EnumParameter(each)
+                return found if oid == each.oid else pa.list_(found)
+        raise SqlError(UNDEFINED_OBJECT, f"type with OID {oid} does not exist")
 
     def plain_view(self, parts: Sequence[str], database: str | None = None) -> TableDefinition | None:
         """The definition of a lasting view that is no table; None for every other name."""
@@ -226,7 +257,8 @@ class Access:
         self._shared.functions.refresh(self._running)
         functions = [each.function for _, each in sorted(self._shared.functions.stored.items())]
         schemas = sorted(self._shared.definitions.schemas)
-        return Facts(self._user, database, list(self._settings), described, sequences, functions, schemas)
+        types = [each for _, each in sorted(self._shared.definitions.types.items())]
+        return Facts(self._user, database, list(self._settings), described, sequences, functions, schemas, types)
 
     def _columns_of_topic(self, name: str, *, has_schema: bool) -> pa.Schema:
         """The columns of an undeclared topic in the catalogue. A schema that gives no columns does not fail the list of all tables."""

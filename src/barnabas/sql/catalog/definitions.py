@@ -12,6 +12,7 @@ from msgspec import Struct
 from barnabas.errors import BarnabasError
 from barnabas.sql.catalog.constraints import CheckDefinition, ForeignKeyDefinition, IndexDefinition, UniqueDefinition
 from barnabas.sql.catalog.names import shown_name
+from barnabas.sql.duck.enums import EnumDefinition
 from barnabas.tables.column_types import with_missing
 from barnabas.tables.declaration import declared
 from barnabas.tables.scan import MODES
@@ -40,6 +41,7 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
         generated: the text of an expression of the other columns, which gives its value.
         stored: its name in records, if it is another one since the column was renamed.
         missing: the JSON of the value that records without the field have; None: null.
+        labels: the type of CREATE TYPE that it was declared with, or its elements; `kind` is then that of texts.
     """
 
     name: str
@@ -52,6 +54,7 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
     generated: str | None = None
     stored: str = ""
     missing: str | None = None
+    labels: EnumDefinition | None = None
 
     @property
     def has_default(self) -> bool:
@@ -66,6 +69,8 @@ class ColumnDefinition(Struct, frozen=True, omit_defaults=True):
             if len(_FIELDS) >= _MOST_KNOWN:
                 _FIELDS.clear()
             found = _FIELDS[self.kind] = declared(f'"x" {self.kind}')[0]
+        if self.labels is not None:
+            found = found.with_metadata(self.labels.metadata)
         return with_missing(found.with_name(self.name).with_nullable(self.nullable), self.missing)
 
     @property
@@ -233,9 +238,35 @@ class TableDefinition(Struct, frozen=True, omit_defaults=True):
 
 
 _DECODER = msgspec.json.Decoder(TableDefinition)  # made at import, because threads must not make it at once
+_ENUMS = msgspec.json.Decoder(EnumDefinition)
+TYPE = "\0type "  # before the name of a type in the key of its record; no table has a name with a zero byte
+Definition = TableDefinition | EnumDefinition
 
 
-def encode(definition: TableDefinition) -> bytes:
+def type_key(name: str) -> str:
+    """The key of the record of a type."""
+    return TYPE + name
+
+
+def decode_type(payload: bytes) -> EnumDefinition:
+    """Raises BadDefinition."""
+    try:
+        return _ENUMS.decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadDefinition(str(error)) from None
+
+
+def with_type(table: TableDefinition, definition: EnumDefinition) -> TableDefinition:
+    """The table with another form of a type in its columns."""
+
+    def made(column: ColumnDefinition) -> ColumnDefinition:
+        is_of = column.labels is not None and column.labels.oid == definition.oid
+        return msgspec.structs.replace(column, labels=definition) if is_of else column
+
+    return msgspec.structs.replace(table, columns=tuple(map(made, table.columns)))
+
+
+def encode(definition: Definition) -> bytes:
     """The value of its record."""
     return msgspec.json.encode(definition)
 

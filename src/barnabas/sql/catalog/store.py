@@ -1,4 +1,6 @@
 """The topic of definitions: `_barnabas_sql`, compacted, one partition; a record's key is the name of a table, its value the definition.
+The key of a type is `\\0type` and its name. Records whose keys begin with another word behind a zero byte are of a later version, and
+left alone; a version that knows no types warns of their records, and leaves them alone too.
 
 Rules
   1. Every engine follows the topic. An engine looks for news when a name is unknown, and otherwise at most every REFRESH_S.
@@ -26,10 +28,20 @@ from barnabas.client.producer import BatchProducer
 from barnabas.client.results import NewTopic
 from barnabas.columnar.encode import RecordEncoder, TopicShape
 from barnabas.error_codes import ErrorCode
-from barnabas.sql.catalog.definitions import BadDefinition, TableDefinition, decode, encode
+from barnabas.sql.catalog.definitions import (
+    TYPE,
+    BadDefinition,
+    Definition,
+    TableDefinition,
+    decode,
+    decode_type,
+    encode,
+    with_type,
+)
+from barnabas.sql.duck.enums import EnumDefinition
 from barnabas.sql.interface import SqlError
 from barnabas.sql.running import Running
-from barnabas.sql.states import LIMIT_EXCEEDED, SERIALIZATION_FAILURE, unknown_outcome
+from barnabas.sql.states import DUPLICATE_OBJECT, LIMIT_EXCEEDED, SERIALIZATION_FAILURE, UNDEFINED_OBJECT, unknown_outcome
 from barnabas.sql.turns import Turns
 from barnabas.sql.writing.records import record_batch
 from barnabas.tables.client_source import ClientSource
@@ -52,7 +64,7 @@ FENCED = (
 )
 _COLUMNS = Columns(Raw("name"), Raw("definition"))
 Definitions = Mapping[str, TableDefinition]
-Decide = Callable[[Definitions], Mapping[str, TableDefinition | None]]
+Decide = Callable[[Definitions], Mapping[str, Any]]  # of `Definition`, and None
 
 
 class DefinitionStore:
@@ -70,6 +82,7 @@ class DefinitionStore:
         self._turns = Turns()
         self._tables: dict[str, TableDefinition] = {}
         self._schemas: frozenset[str] = frozenset()
+        self._types: dict[str, EnumDefinition] = {}
         self._topic_id, self._position = "", 0
         self._looked_at, self._is_looking = -REFRESH_S, False
         self.version = 0
@@ -83,6 +96,11 @@ class DefinitionStore:
     def schemas(self) -> frozenset[str]:
         """The names of the schemas beside `public`."""
         return self._schemas
+
+    @property
+    def types(self) -> Mapping[str, EnumDefinition]:
+        """The types of CREATE TYPE by name, as of the last look; a snapshot that does not change."""
+        return self._types
 
     def owner_of_topic(self, topic: str) -> TableDefinition | None:
         """The table or the view whose topic it is, and goes with it."""
@@ -143,19 +161,21 @@ class DefinitionStore:
         if self._tables or self._position:
             self.version += 1
         self._tables, self._topic_id, self._position = {}, topic_id, 0
-        self._schemas = frozenset()
+        self._schemas, self._types = frozenset(), {}
 
     def _replay(self, snapshot: Snapshot, start: int, end: int) -> None:
         part = Snapshot(snapshot.topic, snapshot.topic_id, {0: Bounds(start, end)})
-        tables, schemas = dict(self._tables), set(self._schemas)
+        tables, schemas, types = dict(self._tables), set(self._schemas), dict(self._types)
         for batch in Table(self._source, _COLUMNS, part).batches(["name", "definition"]):
             for row in batch.to_pylist():
-                if row["name"] is not None and row["name"].endswith(b"."):
+                if row["name"] is not None and row["name"].startswith(b"\0"):
+                    _apply_type(types, row["name"], row["definition"])
+                elif row["name"] is not None and row["name"].endswith(b"."):
                     schema = row["name"][:-1].decode("utf-8", "replace")
                     (schemas.discard if row["definition"] is None else schemas.add)(schema)
                 else:
                     _apply(tables, row["name"], row["definition"])
-        self._tables, self._schemas = tables, frozenset(schemas)
+        self._tables, self._schemas, self._types = tables, frozenset(schemas), types
         self.version += 1
 
     def change(self, client: BlockingClient, running: Running, decide: Decide) -> None:
@@ -179,10 +199,10 @@ class DefinitionStore:
     def _attempt(self, client: BlockingClient, running: Running, decide: Decide) -> bool:
         owner = client.run(transactions.init_producer_id(client.config, client.cluster, TRANSACTIONAL_ID)).owner
         self.refresh(running, max_age_s=0)
-        changes = decide(self._tables)
+        changes = self.with_types_of_now(decide(self._tables))
         if not changes:
             return True
-        if len(self._tables) + len(changes) > limits.MAX_SQL_DEFINITIONS:
+        if len(self._tables) + len(self._types) + len(changes) > limits.MAX_SQL_DEFINITIONS:
             raise SqlError(LIMIT_EXCEEDED, f"there are {limits.MAX_SQL_DEFINITIONS} tables already")
         payloads = {name: None if made is None else encode(made) for name, made in changes.items()}
         for name, payload in payloads.items():
@@ -213,19 +233,55 @@ class DefinitionStore:
         self._read_back(running, changes)
         return True
 
-    def _read_back(self, running: Running, changes: Mapping[str, TableDefinition | None]) -> None:
+    def _read_back(self, running: Running, changes: Mapping[str, Definition | None]) -> None:
         """Wait until the change is visible, or another one that came after it."""
         version = self.version
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             self.refresh(running, max_age_s=0)
-            if self.version != version or all(self._tables.get(name) == made for name, made in changes.items()):
+            if self.version != version or all(self._known(name) == made for name, made in changes.items()):
                 return
             time.sleep(0.002)
         raise SqlError(SERIALIZATION_FAILURE, "the definition was written, but could not be read back in time")
 
+    def with_types_of_now(self, changes: Mapping[str, Definition | None]) -> Mapping[str, Definition | None]:
+        """The changes with types as they are now: they may have changed since the statement was checked.
+
+        Raises:
+            SqlError: 42704 if the type of a column is gone, 42710 if a new table has the name of a type.
+        """
+        made = dict(changes)
+        known = {each.oid: each for each in (*self._types.values(), *changes.values()) if isinstance(each, EnumDefinition)}
+        for name, table in changes.items():
+            if not isinstance(table, TableDefinition):
+                continue
+            if name in self._types and name not in self._tables:
+                hint = "A relation has an associated type of the same name."
+                raise SqlError(DUPLICATE_OBJECT, f'type "{table.plain_name}" already exists', hint=hint)
+            for labels in [each.labels for each in table.columns if each.labels is not None]:
+                if labels.oid not in known:
+                    raise SqlError(UNDEFINED_OBJECT, f'type "{labels.name}" does not exist')
+                table = with_type(table, known[labels.oid])
+            made[name] = table
+        return made
+
+    def _known(self, key: str) -> Definition | None:
+        return self._types.get(key.removeprefix(TYPE)) if key.startswith(TYPE) else self._tables.get(key)
+
     def _ensure_topic(self, client: BlockingClient) -> None:
         client.ensure_topic(NewTopic(TOPIC, 1, configs={"cleanup.policy": "compact"}))
+
+
+def _apply_type(types: dict[str, EnumDefinition], key: bytes, payload: Any) -> None:
+    if not key.startswith(TYPE.encode()):  # of a later version
+        return
+    name = key.decode("utf-8", "replace").removeprefix(TYPE)
+    types.pop(name, None)
+    if payload is not None:
+        try:
+            types[name] = decode_type(payload)
+        except BadDefinition as error:
+            logger.warning("event=sql-definition-unreadable type=%s reason=%r", name, str(error))
 
 
 def _apply(tables: dict[str, TableDefinition], key: Any, payload: Any) -> None:

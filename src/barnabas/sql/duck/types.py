@@ -11,9 +11,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from barnabas.schemas.arrow.shapes import WORD
+from barnabas.sql.duck.enums import EnumDefinition, EnumParameter, enum_of, of_duckdb
 from barnabas.sql.interface import SqlError
 from barnabas.sql.states import INVALID_PARAMETER, NOT_SUPPORTED, SYNTAX_ERROR, UNDEFINED_OBJECT
-from barnabas.tables.column_types import word_of
+from barnabas.tables.column_types import type_name, word_of
 
 KIND = b"barnabas.type"
 _PLAIN: dict[str, pa.DataType] = {
@@ -62,6 +63,9 @@ def field_of(name: str, kind: Any, *, of_catalogue: bool = False) -> pa.Field[An
     Args:
         of_catalogue: whether the query reads Postgres' catalogue, where UINTEGER is an oid.
     """
+    labels = of_duckdb(kind)
+    if labels is not None:
+        return pa.field(name, arrow_of(kind), metadata=labels.metadata)
     tag = _TAGGED.get(str(kind))
     if of_catalogue:
         tag = (_VECTORS.get(name) if str(kind) in ("SMALLINT[]", "UINTEGER[]") else None) or tag or _OIDS.get(str(kind))
@@ -135,6 +139,8 @@ def duckdb_of(kind: pa.DataType) -> str:
     if found is not None:
         return found
     given: Any = kind
+    if isinstance(kind, EnumParameter):
+        return kind.definition.duckdb
     if pa.types.is_decimal(kind):
         return f"DECIMAL({given.precision},{given.scale})"
     if pa.types.is_timestamp(kind):
@@ -247,6 +253,9 @@ _SQL: dict[str, pa.DataType] = {
 def declared_field(name: str, kind: Any) -> pa.Field[Any]:
     """A column of the type that a word of SQL means; JSON and UUID are marked, and words with sizes kept. Raises SqlError 42704."""
     word = str(getattr(kind.this, "value", kind.this))
+    labels = enum_in(kind)
+    if labels is not None:
+        return pa.field(name, pa.list_(pa.string()) if word in ("ARRAY", "LIST") else pa.string(), metadata=labels.metadata)
     if word in ("ARRAY", "LIST") and kind.expressions and isinstance(kind.expressions[0], exp.DataType):
         item = declared_field("item", kind.expressions[0])
         return pa.field(name, declared(kind) if KIND in (item.metadata or {}) else pa.list_(item))
@@ -254,6 +263,23 @@ def declared_field(name: str, kind: Any) -> pa.Field[Any]:
     found = "jsonb" if word == "JSONB" else _sized_word(word, kind)
     metadata: dict[bytes | str, bytes | str] = {KIND: mark} if mark else {}
     return pa.field(name, declared(kind), metadata={**metadata, WORD: found.encode()} if found else metadata or None)
+
+
+RESOLVED = "enum"  # in the meta of a type in a tree: the definition that its name stands for
+
+
+def enum_in(kind: Any) -> EnumDefinition | None:
+    """The definition that a type in a tree means, or its elements; None for any other type, and for arrays of arrays."""
+    if str(getattr(kind.this, "value", kind.this)) in ("ARRAY", "LIST") and kind.expressions:
+        kind = kind.expressions[0]
+    found: EnumDefinition | None = kind.meta.get(RESOLVED) if isinstance(kind, exp.DataType) else None
+    return found
+
+
+def shown_type(field: pa.Field[Any]) -> str:
+    """The type of a column as CREATE TABLE has it. Raises TableError for a type that tables do not have."""
+    labels = enum_of(field)
+    return type_name(field) if labels is None else labels.shown + "[]" * pa.types.is_list(field.type)
 
 
 _TEXTS = {"VARCHAR": "varchar", "NVARCHAR": "varchar", "CHAR": "char", "NCHAR": "char", "BPCHAR": "char"}
@@ -292,6 +318,9 @@ def declared(kind: Any) -> pa.DataType:
     if isinstance(kind.this, exp.Interval):  # INTERVAL HOUR TO MINUTE: which parts it has is not checked
         return _SQL["INTERVAL"]
     word = str(getattr(kind.this, "value", kind.this))
+    labels: EnumDefinition | None = kind.meta.get(RESOLVED)
+    if labels is not None:
+        return EnumParameter(labels)
     found = pa.float32() if _is_single(word, kind) else _SQL.get(word)
     if found is not None:
         return found

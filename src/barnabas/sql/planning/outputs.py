@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from barnabas.functions.definition import CALL
 from barnabas.sql.dialect import WRITTEN
+from barnabas.sql.duck.types import enum_in
 
 UNNAMED = "?column?"
 _NAMES: dict[type[exp.Expression], str] = {
@@ -159,4 +160,7 @@ def _word(kind: Any) -> str:
     while str(getattr(kind.this, "value", "")) == "ARRAY" and kind.expressions:
         kind = kind.expressions[0]
     word = str(getattr(kind.this, "value", kind.this))
+    labels = enum_in(kind)
+    if labels is not None:
+        return labels.plain_name
     return _WORDS.get(word, word.lower())

@@ -18,14 +18,17 @@ from barnabas.functions.definition import PYTHON, Function
 from barnabas.schemas.arrow.shapes import WORD
 from barnabas.sql.catalog.postgres.contents import number_of
 from barnabas.sql.catalog.postgres.functions import answer_catalogue
+from barnabas.sql.catalog.postgres.relations import CatalogueRelation
 from barnabas.sql.catalog.relations import DELETED, KEY, MemoryRelation, Relation
 from barnabas.sql.catalog.sequences import parts_of_text
 from barnabas.sql.catalog.topics import TopicRelation, as_stream
 from barnabas.sql.dialect import STREAM, Barnabas, to_duckdb
+from barnabas.sql.duck.enums import EnumDefinition, enum_of, labelled_type
 from barnabas.sql.duck.types import KIND, sized_type
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.document_aggregates import read_document_aggregates
 from barnabas.sql.planning.documents import plain_json_outputs, read_documents
+from barnabas.sql.planning.enums import Types, column_named, has_labels, names_types, read_enums, read_types, shown_types
 from barnabas.sql.planning.environment import Change, Setting, answer_calls
 from barnabas.sql.planning.functions import read_functions
 from barnabas.sql.planning.intervals import read_intervals
@@ -152,6 +155,8 @@ def plan_query(
     is_utc: bool = True,
     pending: Collection[str] = (),
     functions: tuple[Function, ...] = (),
+    types: Callable[[], Types] | None = None,
+    labels_are_texts: bool = False,
 ) -> QueryPlan:
     """The plan of a SELECT, VALUES or set operation; the tree is changed.
 
@@ -163,25 +168,34 @@ def plan_query(
         is_utc: whether the query will run in UTC; otherwise, in another time zone.
         pending: relations with rows in the open transaction.
         functions: of users, which the tree calls.
+        types: tells those of users; None if the tree can name none.
+        labels_are_texts: whether values of such a type stay texts; then nothing may ask for their order.
     """
+    is_named = types is not None and names_types(tree)
+    has_types = types is not None and is_named and read_types(tree, types(), as_texts=labels_are_texts)
     tree, changes = _read(tree, find, facts, setting, is_spark=is_spark)
     places, tables = parameters_of(tree), tables_of(tree)
     relations = [relation_of(table, find) for table in tables]
+    if types is not None and (is_named or any(isinstance(each, CatalogueRelation) for each in relations)):
+        shown_types(tree, types())
+    has_types = has_types or any(has_labels(each) for each in relations)
     has_point = len(relations) == 1 and relations[0].name not in pending
-    point = point_of(tree, relations[0], relations[0].keys) if has_point else None
+    point = _point(tree, relations[0], relations[0].keys) if has_point else None
     by_values = _by_values(tree, relations[0]) if has_point and point is None else None
     inputs = _inputs(tree, tables, relations, pending)
     field_of = _columns(tables, relations)
+    if has_types:
+        read_enums(tree, _columns_of_tables(tables, relations), field_of, as_texts=labels_are_texts)
     plain_json = plain_json_outputs(tree, field_of)
-    types = infer(places, given, _types_of(field_of))
+    kinds = infer(places, given, _types_of(field_of))
     is_direct = _is_direct(tree)
     for number, table in enumerate(tables):
         table.meta[_NUMBER] = number
     read_padded(tree, field_of)
     _translate(tree, field_of, is_spark=is_spark)
-    _place_all(tree, inputs)
+    _place_all(tree, inputs, with_labels=has_types and not labels_are_texts)
     places = parameters_of(tree)
-    typed(places, types)
+    typed(places, kinds)
     widen_literals(tree, field_of)
     keep_fractions(tree)
     rewrite_operators(tree, is_spark=is_spark)
@@ -189,7 +203,7 @@ def plan_query(
         read_zoned_times(tree, field_of)
     rename_functions(tree)
     return QueryPlan(
-        to_duckdb(tree), inputs, types, tree, tuple(sorted(places)), changes, point=point, by_values=by_values,
+        to_duckdb(tree), inputs, kinds, tree, tuple(sorted(places)), changes, point=point, by_values=by_values,
         functions=functions, plain_json=plain_json, is_direct=is_direct,
     )  # fmt: skip
 
@@ -226,7 +240,7 @@ def _types_of(field_of: Field) -> Callable[[exp.Column], pa.DataType | None]:
         found = field_of(column)
         if found is not None and mark_of(found) == UUID and isinstance(column.parent, (exp.EQ, exp.NEQ, exp.In)):
             return pa.uuid()
-        return None if found is None else arrow_type(found)
+        return None if found is None else labelled_type(found) or arrow_type(found)
 
     return type_of_column
 
@@ -288,10 +302,16 @@ def _rewritten(tree: Any, find: Find, path: Sequence[str]) -> Any:
     return tree
 
 
+def _point(tree: Any, relation: Relation, names: Sequence[str]) -> Point | None:
+    """The values of columns that a query names. A value of CREATE TYPE is looked for by DuckDB, which knows whether it is a label."""
+    found = point_of(tree, relation, names)
+    return None if found is None or any(enum_of(field) is not None for field, _, _ in found.values) else found
+
+
 def _by_values(tree: Any, relation: Relation) -> Point | None:
     """The values of a UNIQUE constraint that a query names; None if it may read several rows."""
     definition = relation.definition if isinstance(relation, TopicRelation) else None
-    found = (point_of(tree, relation, each.columns) for each in (definition.unique if definition is not None else ()))
+    found = (_point(tree, relation, each.columns) for each in (definition.unique if definition is not None else ()))
     return next((each for each in found if each is not None), None)
 
 
@@ -363,6 +383,15 @@ def _columns(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[
     return field_of
 
 
+def _columns_of_tables(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[Any, str], pa.Field[Any] | None]:
+    known = {id(table): relation for table, relation in zip(tables, relations, strict=True)}
+
+    def column_of(table: Any, name: str) -> pa.Field[Any] | None:
+        return column_named(known.get(id(table)), name)
+
+    return column_of
+
+
 def field_named(relation: Relation, name: str) -> pa.Field[Any]:
     """A column, shown or hidden, by its exact name."""
     found: pa.Field[Any] = next(each for each in (*relation.columns, *relation.hidden) if each.name == name)
@@ -392,21 +421,24 @@ def _exclude_hidden(table: Any, made: Input) -> None:
         star.set("except_", left_out)
 
 
-def _place_all(tree: Any, inputs: Sequence[Input]) -> None:
+def _place_all(tree: Any, inputs: Sequence[Input], *, with_labels: bool) -> None:
     """Put the relations where their names are. Rewritten functions have copies of their arguments, with the tables of subqueries."""
     tables = [(each, inputs[each.meta[_NUMBER]]) for each in tree.find_all(exp.Table) if _NUMBER in each.meta]
     for table, made in tables:
         _exclude_hidden(table, made)
     for table, made in tables:
-        _place(table, made)
+        _place(table, made, with_labels=with_labels)
 
 
-def _place(table: Any, made: Input) -> None:
+def _place(table: Any, made: Input, *, with_labels: bool) -> None:
     """Put the relation where its name was."""
     alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
     source: Any = exp.table_(made.alias)
     if made.has_alias or made.relation.filled or made.is_pending:
         source = exp.Subquery(this=_view(made))
+    labels = {each.name: found for each in made.schema if (found := enum_of(each)) is not None} if with_labels else {}
+    if labels:
+        source = exp.Subquery(this=_with_labels(source, made, labels))
     for name in ("sample", "joins", "laterals", "pivots"):
         if table.args.get(name):
             source.set(name, table.args[name])
@@ -429,6 +461,22 @@ def _view(made: Input) -> Any:
         items.append(exp.alias_(_quoted(made.relation.key_alias or ""), KEY, quoted=True))
     view = exp.select(*items, copy=False).from_(made.alias)
     return _with_pending(view, made) if made.is_pending else view
+
+
+def _with_labels(source: Any, made: Input, labels: Mapping[str, EnumDefinition]) -> Any:
+    """The rows with values of DuckDB's ENUM in place of texts. A text of other programs that is no label is null."""
+    if isinstance(source, exp.Subquery):
+        source.set("alias", exp.TableAlias(this=exp.to_identifier("__rows")))
+    items: list[Any] = []
+    for name in (*made.outputs, *([KEY] if made.has_alias else ())):
+        column: Any = _quoted(name)
+        found = labels.get(name)
+        if found is not None:
+            is_array = pa.types.is_list(made.schema.field(name).type)
+            kind = exp.DataType(this=exp.DType.USERDEFINED, kind=found.duckdb + "[]" * is_array)
+            column = exp.alias_(exp.TryCast(this=column, to=kind), name, quoted=True)
+        items.append(column)
+    return exp.select(*items, copy=False).from_(source, copy=False)
 
 
 def _with_pending(view: exp.Select, made: Input) -> Any:

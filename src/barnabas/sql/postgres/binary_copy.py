@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from barnabas import limits
+from barnabas.sql.duck.enums import labelled_type
 from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres.messages import BINARY
 from barnabas.sql.postgres.parameters import value_of
@@ -73,10 +74,11 @@ def rows_out(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[t
 def lines_in(schema: pa.Schema, data: Iterable[bytes]) -> Iterator[bytes]:
     """The rows as lines of the text format. Raises SqlError 22P04 for data that is not in the format."""
     oids = [describe(field).oid for field in schema]
+    kinds = [labelled_type(field) for field in schema]
     for row in _rows(data):
         if len(row) != len(oids):
             raise SqlError("22P04", f"row field count is {len(row)}, expected {len(oids)}")
-        values = (value_of(cell, oid, BINARY) for cell, oid in zip(row, oids, strict=True))
+        values = (value_of(cell, oid, BINARY, kind) for cell, oid, kind in zip(row, oids, kinds, strict=True))
         yield ("\t".join("\\N" if each is None else _shown(each).translate(_ESCAPES) for each in values) + "\n").encode()
 
 

@@ -23,8 +23,8 @@ from barnabas.sql.postgres.channel import Channel, Gone
 from barnabas.sql.postgres.cursors import Declare, action_of
 from barnabas.sql.postgres.execution import Execution
 from barnabas.sql.postgres.fitting import fitted
-from barnabas.sql.postgres.messages import Fatal, Message, format_of
-from barnabas.sql.postgres.parameters import value_of
+from barnabas.sql.postgres.messages import Fatal, Message
+from barnabas.sql.postgres.parameters import values_of
 from barnabas.sql.postgres.portals import Portal, Statement
 from barnabas.sql.postgres.quick import Quick
 from barnabas.sql.postgres.transaction_block import ImplicitBlock
@@ -228,10 +228,7 @@ class Connection:
                 "08P01", f"bind message supplies {len(bind.values)} parameters, "
                 f'but prepared statement "{bind.statement}" requires {len(statement.oids)}',
             )  # fmt: skip
-        values = [
-            value_of(value, oid, format_of(bind.formats, index))
-            for index, (value, oid) in enumerate(zip(bind.values, statement.oids, strict=True))
-        ]
+        values = values_of(bind, statement.oids, () if statement.prepared is None else statement.prepared.parameters)
         statement = self._fitted(statement, values)
         execution.add_portal(bind.portal, Portal(statement, values, bind.result_formats))
         self._channel.send(answers.BIND_COMPLETE)

@@ -16,18 +16,20 @@ Infinity, years that Python does not have, and times that are not ISO 8601 stay 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from struct import Struct, error, unpack
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import pyarrow as pa
+
 from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres import binary_format, text_format
 from barnabas.sql.postgres.array_text import split_array
-from barnabas.sql.postgres.messages import BINARY, decoded
-from barnabas.sql.postgres.types import BY_OID, ELEMENTS, NUMBERS, TEXTS, PgType
+from barnabas.sql.postgres.messages import BINARY, Bind, decoded, format_of
+from barnabas.sql.postgres.types import BY_OID, ELEMENTS, FIRST_OF_USERS, NUMBERS, TEXTS, TYPES, PgType, describe
 
 MAX_DIMENSIONS, MAX_ELEMENTS = 6, 1_000_000  # of an array; the first is Postgres' own
 MAX_DIGITS = 131_072  # of a numeric, before the point
@@ -36,6 +38,7 @@ _TRUE = frozenset({"t", "true", "y", "yes", "on", "1"})
 _FALSE = frozenset({"f", "false", "n", "no", "off", "0"})
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 _DATE = re.compile(r"\s*(\d{4}-\d\d-\d\d)\s*[+-]\d\d(?::?\d\d)?\s*", re.ASCII)
+TEXT = TYPES["text"]
 _SIZES = {"int2": 15, "int4": 31, "int8": 63}
 Read = Callable[[Any], Any]
 
@@ -45,10 +48,28 @@ class _Kind(NamedTuple):
     from_binary: Callable[[bytes], Any]
 
 
-def value_of(data: bytes | None, oid: int, form: int) -> Any:
-    """A parameter as Python has it. Raises SqlError: 22P02 and 22P03 for a text or bytes that are none, 22003 for no number in range."""
+def values_of(bind: Bind, oids: Sequence[int], kinds: Sequence[pa.DataType]) -> list[Any]:
+    """The parameters of a statement as Python has them. Raises SqlError as `value_of` does.
+
+    Args:
+        kinds: their types.
+    """
+    return [
+        value_of(value, oid, format_of(bind.formats, index), kinds[index] if oid >= FIRST_OF_USERS else None)
+        for index, (value, oid) in enumerate(zip(bind.values, oids, strict=True))
+    ]
+
+
+def value_of(data: bytes | None, oid: int, form: int, kind: Any = None) -> Any:
+    """A parameter as Python has it. Raises SqlError: 22P02 and 22P03 for a text or bytes that are none, 22003 for no number in range.
+
+    Args:
+        kind: its type, if it is one of users.
+    """
     if data is None:
         return None
+    if kind is not None and pa.types.is_list(kind):
+        return _array(data, TEXT._replace(oid=describe(pa.field("", kind)).element.oid), form)
     if (element := ELEMENTS.get(oid)) is not None:
         return _array(data, element, form)
     kind = BY_OID.get(oid, BY_OID[25])

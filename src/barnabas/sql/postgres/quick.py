@@ -21,8 +21,8 @@ from barnabas.errors import BarnabasError
 from barnabas.sql.interface import Looks, OneRow, ReadsOneRow
 from barnabas.sql.postgres import answers, messages
 from barnabas.sql.postgres.execution import Execution
-from barnabas.sql.postgres.messages import DESCRIBE, PARSE, QUERY, Message, format_of
-from barnabas.sql.postgres.parameters import value_of
+from barnabas.sql.postgres.messages import DESCRIBE, PARSE, QUERY, Message
+from barnabas.sql.postgres.parameters import values_of
 from barnabas.sql.postgres.portals import Portal, Statement
 from barnabas.sql.postgres.rows import RowWriter
 from barnabas.sql.postgres.types import arrow_type, oids_of
@@ -118,10 +118,7 @@ class Quick:
             return False
         if statement.action is not None or statement.binary_copy is not None:
             return False
-        values = [
-            value_of(value, oid, format_of(bind.formats, index))
-            for index, (value, oid) in enumerate(zip(bind.values, statement.oids, strict=True))
-        ]
+        values = values_of(bind, statement.oids, () if statement.prepared is None else statement.prepared.parameters)
         row = self._session.one_row(statement.prepared, values)
         if row is None:
             return False

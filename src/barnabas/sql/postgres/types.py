@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from barnabas.schemas.arrow.shapes import WORD
+from barnabas.sql.duck.enums import ENUM_BYTES, EnumParameter, TypeNumber, enum_of
 from barnabas.sql.duck.types import JSONB, UNBOUND, sized_type
 from barnabas.sql.interface import SqlError
 from barnabas.sql.postgres.arrays import Field
@@ -33,6 +34,7 @@ from barnabas.sql.postgres.arrays import Field
 TYPE_KEY = b"barnabas.type"
 UNKNOWN = 705
 VARIABLE = -1
+FIRST_OF_USERS = 16_384  # no type of Postgres' own has this number or a higher one
 
 
 class PgType(NamedTuple):
@@ -96,6 +98,9 @@ def describe(field: Field) -> Described:
     kind, is_array = field.type, False
     while _is_list(kind):
         kind, is_array = kind.value_type, True
+    labels = kind.definition if isinstance(kind, EnumParameter) else enum_of(field)
+    if labels is not None:
+        return Described(PgType(labels.name, labels.oid, labels.array, ENUM_BYTES), is_array, -1)
     sized = sized_type(field)
     element = TYPES.get(sized[0] if sized is not None else named.removesuffix("[]")) or TYPES[_name(kind)]
     if element.name in VECTORS:
@@ -135,6 +140,8 @@ def arrow_type(oid: int) -> pa.DataType | None:
         return pa.list_(_ARROW[of_array.name])
     if oid in BY_OID or oid in ELEMENTS:
         return None
+    if oid >= FIRST_OF_USERS:
+        return TypeNumber(oid)
     raise SqlError("42704", f"type with OID {oid} does not exist")
 
 

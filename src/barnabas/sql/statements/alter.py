@@ -19,6 +19,7 @@ from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.dialect import Statement, parse, parse_tokens, statement_of, tokens_of, words_of
 from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.planning.enums import resolve_types
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.results import Done
 from barnabas.sql.running import Running
@@ -31,9 +32,10 @@ from barnabas.sql.statements.alter_columns import (
     without_column,
 )
 from barnabas.sql.statements.alter_constraints import check_rows_there, has_foreign_key, readable, with_added
-from barnabas.sql.statements.columns import default_text, folded
+from barnabas.sql.statements.columns import default_of_type, folded
 from barnabas.sql.statements.constraints import with_other_name, without_constraint
 from barnabas.sql.statements.create import check, check_defaults
+from barnabas.sql.statements.enum_users import check_labels
 from barnabas.sql.statements.foreign_keys import NOT_ENFORCED, check_still_unique, with_renamed, without_references
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.modify import delete_all
@@ -160,6 +162,7 @@ def alter(session: Host, statement: Statement, _: Any) -> Ready:
     if read is not None:
         return read
     tree = parse(readable(statement))
+    resolve_types(tree, session.access.types())
     if not isinstance(tree, exp.Alter):
         raise not_supported(
             "this form of ALTER TABLE is not supported", statement.position(0), "there is ALTER TABLE … ADD COLUMN"
@@ -230,6 +233,7 @@ def _checked_values(session: Host, name: str, apply: Change, text: str) -> Mappi
         return {}
     after = apply(before)
     check_columns_unused(session.definitions.tables, session.view_jobs.jobs(), before, after)
+    check_labels(session, before, after, text)
     values = values_of_rows(session, before, after, text)
     check_rows_there(session, before, with_values(after, values), text)
     return values
@@ -293,7 +297,7 @@ def _with_default(made: TableDefinition, item: Any, zone: Zone) -> TableDefiniti
     if column is None:
         raise SqlError(UNDEFINED_COLUMN, f'column "{name}" of relation "{made.name}" does not exist', position=position_in(item))
     value = item.args.get("default")
-    text = None if value is None else default_text(value, column.kind, zone)
+    text = None if value is None else default_of_type(value, column.field, zone)
     for each in made.columns:
         if each.name.lower() == name.lower():
             if each.identity:

@@ -12,7 +12,8 @@ from sqlglot import exp
 from barnabas.engine.jobs import InsertWork, Job, ViewWork
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.dialect import Statement, parse_expression, parse_tokens, tokens_of
-from barnabas.sql.duck.types import declared_field
+from barnabas.sql.duck.enums import enum_of
+from barnabas.sql.duck.types import declared_field, shown_type
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.columns import RESERVED, folded
@@ -152,6 +153,8 @@ def with_type(made: TableDefinition, action: Any) -> TableDefinition:
     name = folded(action.this)
     column = _column(made, name, action)
     field = declared_field(column.name, action.args["dtype"])
+    if column.labels is not None or enum_of(field) is not None:
+        return _with_labels(made, column, field, action)
     is_key = column.name in made.key and column.field.type != field.type
     if not _is_cast(action.args.get("using"), column, field) or is_key or not _is_wider(column, field):
         raise not_supported(
@@ -159,6 +162,31 @@ def with_type(made: TableDefinition, action: Any) -> TableDefinition:
             "whole numbers, reals and decimals can become wider, whole numbers decimals, and texts and times can get other sizes",
         )  # fmt: skip
     changed = msgspec.structs.replace(column, kind=type_name(field))
+    return msgspec.structs.replace(made, columns=tuple(changed if each is column else each for each in made.columns))
+
+
+def _with_labels(made: TableDefinition, column: ColumnDefinition, field: Any, action: Any) -> TableDefinition:
+    """A column of texts gets a type of CREATE TYPE, or loses it: records have texts in both cases. Raises SqlError."""
+    using, labels = action.args.get("using") or None, enum_of(field)
+    while isinstance(using, (exp.Cast, exp.Paren)):
+        using = using.this
+    is_other = using is not None and not (isinstance(using, exp.Column) and using.name.lower() == column.name.lower())
+    is_text = column.field.type == field.type and field.type in (pa.string(), pa.list_(pa.string()))
+    if is_other or not is_text or mark_of(column.field) or mark_of(field) or column.name in made.key:
+        raise not_supported(
+            f'the column "{column.name}" of the type {shown_type(column.field)} cannot become {shown_type(field)}',
+            position_in(action), "a text can become a value of CREATE TYPE, and the reverse; USING casts the column",
+        )  # fmt: skip
+    if labels is not None and column.labels is None and not action.args.get("using"):
+        raise SqlError(
+            "42804", f'column "{column.name}" cannot be cast automatically to type {labels.shown}', position=position_in(action),
+            hint=f'You might need to specify "USING {column.name}::{labels.shown}".',
+        )  # fmt: skip
+    is_scalar = pa.types.is_string(field.type)
+    default = parse_expression(column.default) if column.default is not None else None
+    if labels is not None and isinstance(default, exp.Literal) and is_scalar and default.name not in labels.labels:
+        raise SqlError("42804", f'default for column "{column.name}" cannot be cast automatically to type {labels.shown}')
+    changed = msgspec.structs.replace(column, kind=type_name(field), labels=labels)
     return msgspec.structs.replace(made, columns=tuple(changed if each is column else each for each in made.columns))
 
 
@@ -190,10 +218,13 @@ def check_columns_unused(
     tables: Mapping[str, TableDefinition], jobs: Mapping[str, Job], before: TableDefinition, after: TableDefinition
 ) -> None:
     """Raises SqlError 2BP01 if a view reads a column that goes, or gets another type."""
-    kinds = {each.name: (each.kind, each.nullable) for each in after.columns}
+    kinds = {each.name: (shown_type(each.field), each.nullable) for each in after.columns}
+    own = {each.name: shown_type(each.field) for each in before.columns}
     gone = {
-        each.name for each in before.columns if kinds.get(each.name) not in ((each.kind, each.nullable), (each.kind, False))
-    }  # fmt: skip
+        each.name
+        for each in before.columns
+        if kinds.get(each.name) not in ((own[each.name], each.nullable), (own[each.name], False))
+    }
     for insert in inserts(jobs, before.topic) if gone else ():
         assert isinstance(insert.work, InsertWork)
         tables_of_it = (*insert.work.tables.values(), insert.work.target)

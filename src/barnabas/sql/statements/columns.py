@@ -16,6 +16,7 @@ from barnabas import limits
 from barnabas.incremental.interface import ROW
 from barnabas.sql.catalog.definitions import ALWAYS, BY_DEFAULT, ColumnDefinition
 from barnabas.sql.dialect import IDENTITY_OPTIONS, WRITTEN, words_of
+from barnabas.sql.duck.enums import enum_of
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.literals import moment_of
@@ -30,6 +31,7 @@ from barnabas.sql.states import (
     not_supported,
     syntax_error,
 )
+from barnabas.sql.writing.fitting import invalid_value
 from barnabas.sql.zones import Zone
 from barnabas.tables.column_types import type_name
 from barnabas.tables.scan import EXTRA_FIELDS, META_FIELDS
@@ -133,7 +135,7 @@ def column_of(item: Any, zone: Zone) -> tuple[ColumnDefinition, bool, Numbering 
             case exp.NotNullColumnConstraint():
                 nullable = bool(kind.args.get("allow_null"))
             case exp.DefaultColumnConstraint():
-                default = default_text(kind.this, type_name(field), zone)
+                default = default_of_type(kind.this, field, zone)
             case exp.GeneratedAsIdentityColumnConstraint():
                 numbering, nullable = _identity(name, field, kind, numbering), False
             case exp.AutoIncrementColumnConstraint():
@@ -145,7 +147,8 @@ def column_of(item: Any, zone: Zone) -> tuple[ColumnDefinition, bool, Numbering 
             case _ if not isinstance(kind, exp.ComputedColumnConstraint):
                 _primary(kind)
     _check_one_value(item, name, default, numbering, generated)
-    return ColumnDefinition(name, type_name(field), nullable, default, comment, generated=generated), is_primary, numbering
+    made = ColumnDefinition(name, type_name(field), nullable, default, comment, generated=generated, labels=enum_of(field))
+    return made, is_primary, numbering
 
 
 def _check_one_value(item: Any, name: str, default: Any, numbering: Any, generated: Any) -> None:
@@ -179,6 +182,29 @@ def _identity(name: str, field: pa.Field[Any], kind: Any, before: Numbering | No
     )
     new_sequence(made.options.name or "unnamed", made.options, made.kind)
     return made
+
+
+def default_of_type(value: Any, field: pa.Field[Any], zone: Zone) -> str | None:
+    """The text of a default. That of a column of CREATE TYPE is without a cast to its type, which may get another name.
+
+    Args:
+        field: the column.
+        zone: of the session.
+
+    Raises:
+        SqlError: it needs a row, or is no label.
+    """
+    labels = enum_of(field)
+    if labels is None:
+        return default_text(value, type_name(field), zone)
+    while isinstance(value, (exp.Cast, exp.Paren)):
+        value = value.this
+    is_list = pa.types.is_list(field.type)
+    if not isinstance(value, (exp.Literal, exp.Null, *((exp.Array,) if is_list else ()))):
+        raise not_supported("the default of a column of CREATE TYPE is one of its labels", position_in(value))
+    if isinstance(value, exp.Literal) and not is_list and value.name not in labels.labels:
+        raise invalid_value(labels, value.name, position_in(value))
+    return default_text(value, type_name(field), zone)
 
 
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?", re.ASCII)

@@ -361,6 +361,7 @@ def make_table(
         if if_not_exists:
             return None
         raise exists(definition.name)
+    session.definitions.with_types_of_now({definition.name: definition})  # before there is a topic
     if options.topic is None:
         definition = _with_free_topic(session, definition)
     view = session.definitions.view_of_topic(definition.topic)

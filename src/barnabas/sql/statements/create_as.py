@@ -11,6 +11,7 @@ from sqlglot import exp
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.catalog.topics import declared
 from barnabas.sql.dialect import Statement
+from barnabas.sql.duck.enums import enum_of
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.planning.query import QueryPlan, check_values
 from barnabas.sql.results import Done
@@ -83,7 +84,7 @@ def definition_as(session: Host, tree: Any, plan: QueryPlan, options: Options) -
             raise SqlError(DUPLICATE_COLUMN, f'column "{name}" specified more than once')
         if name.lower() in RESERVED:
             raise SqlError("42939", f'column name "{name}" is reserved', hint="give it another name: SELECT … AS name")
-        columns.append(ColumnDefinition(name, type_name(table_field(field))))
+        columns.append(ColumnDefinition(name, type_name(table_field(field)), labels=enum_of(field)))
     name = table_name(session, table) if tree.find(exp.TemporaryProperty) is None else folded(table.this)
     key = tuple(next((each.name for each in columns if each.name.lower() == wanted.lower()), wanted) for wanted in options.key)
     missing = [each for each in key if each not in [column.name for column in columns]]

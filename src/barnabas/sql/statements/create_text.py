@@ -14,6 +14,7 @@ from barnabas.sql.catalog.names import shown_name
 from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.sequences import Sequence, default_text
 from barnabas.sql.catalog.topics import TopicRelation
+from barnabas.sql.duck.types import shown_type
 from barnabas.sql.statements.create import KEPT, LOG_CONFIGS
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.own_topics import own_topic
@@ -162,7 +163,7 @@ def _quoted(text: str) -> str:
 
 def _column_text(definition: TableDefinition, each: ColumnDefinition, facts: Facts) -> str:
     """A column as CREATE TABLE has it; one with a sequence of its own gets another there."""
-    start = f"{shown_name(each.name)} {each.kind}"
+    start = f"{shown_name(each.name)} {each.kind if each.labels is None else shown_type(each.field)}"
     rest = "" if each.nullable else " NOT NULL"
     if each.identity:
         kind = "ALWAYS" if each.identity == ALWAYS else "BY DEFAULT"

@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from barnabas.sql.dialect import Statement, parse
+from barnabas.sql.planning.enums import resolve_types
 from barnabas.sql.statements import (
     alter,
     dropping,
@@ -29,7 +30,9 @@ from barnabas.sql.statements.comments import comment
 from barnabas.sql.statements.copy import copy
 from barnabas.sql.statements.create import create, tree_of
 from barnabas.sql.statements.create_as import create_as
+from barnabas.sql.statements.do_block import do_block
 from barnabas.sql.statements.emit import refused_emit, with_emit_last
+from barnabas.sql.statements.enums import alter_type, create_type, drop_type
 from barnabas.sql.statements.explain import explain
 from barnabas.sql.statements.extensions import create_extension, drop_extension
 from barnabas.sql.statements.host import Host
@@ -97,6 +100,8 @@ def _create(session: Host, statement: Statement, given: Sequence[pa.DataType | N
         return create_schema(session, statement)
     if statement.word(1) == "EXTENSION":
         return create_extension(session, statement)
+    if statement.word(1) == "TYPE":
+        return create_type(session, statement)
     if "VIEW" in (statement.word(at) for at in range(1, 6)) and "TABLE" not in (statement.word(1), statement.word(2)):
         return create_view(session, statement)
     return _create_table(session, _as_table(statement), given)
@@ -110,6 +115,7 @@ def _create_table(session: Host, statement: Statement, given: Sequence[pa.DataTy
     if refused is not None:
         raise refused
     tree = with_columns_alike(session, tree_of(statement))
+    resolve_types(tree, session.access.types())
     if tree.args.get("expression") is not None:
         return create_as(session, statement, tree, given)
     return create(session, statement, tree)
@@ -148,6 +154,8 @@ def _drop(session: Host, statement: Statement, given: Sequence[pa.DataType | Non
         return drop_schema(session, statement)
     if word == "EXTENSION":
         return drop_extension(session, statement)
+    if word == "TYPE":
+        return drop_type(session, statement)
     if word not in ("TABLE", "VIEW", "MATERIALIZED", "STREAM"):
         raise not_supported(f"DROP {word} is not supported", statement.position(1), "there are DROP TABLE and DROP VIEW")
     return dropping.drop(session, statement)
@@ -162,6 +170,8 @@ def _alter(session: Host, statement: Statement, given: Sequence[pa.DataType | No
         return rename_index(session, statement)
     if [statement.word(at) for at in range(len(statement.tokens))][-3:-1] == ["OWNER", "TO"]:
         return rights.owner_to(session, statement)
+    if statement.word(1) == "TYPE":
+        return alter_type(session, statement)
     if statement.word(1) == "SEQUENCE":
         return alter_sequence(session, statement)
     if "VIEW" in (statement.word(1), statement.word(2)) and statement.word(1) in ("VIEW", "MATERIALIZED"):
@@ -185,6 +195,7 @@ _FAMILIES: dict[str, Make] = {
     "LIST": _list,
     "USE": utility.use,
     **dict.fromkeys(("DESCRIBE", "DESC"), inspect.describe),
+    "DO": do_block,
     "INSERT": insert,
     "UPDATE": modify.update,
     "DELETE": modify.delete,
@@ -221,7 +232,6 @@ _LACKING = {
     "NOTIFY": "INSERT a row",
     "CLUSTER": "topics are kept in the order of their offsets",
     "REINDEX": "there are no indexes",
-    "DO": "there is no language for procedures",
     "CALL": "there are no procedures",
     "ATTACH": "no statement reads files of the server's machine",
     "DETACH": "no statement reads files of the server's machine",

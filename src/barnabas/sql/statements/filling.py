@@ -13,6 +13,7 @@ from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.continuous.planned import Filled
 from barnabas.sql.dialect import parse_expression, to_duckdb
+from barnabas.sql.duck.enums import EnumDefinition, enum_of
 from barnabas.sql.duck.types import duckdb_of
 from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.statements.enforcement import checks_plan
@@ -61,11 +62,21 @@ def _generated(session: Host, relation: TopicRelation, text: str) -> Filled:
 
 def _sizes(relation: TopicRelation) -> Filled:
     """Values that fit the sizes of their columns: what `writing.fitting` does with the rows of a statement."""
+    fields = [relation.columns.field(name) for name in relation.sized]
     return Filled([
-        Named(name, duckdb_of(field.type), _sized(field, *sized))
-        for name in relation.sized
-        if (sized := size_of(field := relation.columns.field(name))) is not None
+        *(Named(each.name, duckdb_of(each.type), _sized(each, *sized)) for each in fields if (sized := size_of(each)) is not None),
+        *(Named(each.name, duckdb_of(each.type), _labelled(each, found)) for each in fields if (found := enum_of(each)) is not None),
     ])  # fmt: skip
+
+
+def _labelled(field: pa.Field[Any], definition: EnumDefinition) -> str:
+    """A text, or an array of texts, that must be labels."""
+    name, is_array = quoted(field.name), pa.types.is_list(field.type)
+    texts = ", ".join("'" + each.replace("'", "''") + "'" for each in definition.labels)
+    inside = f"len(list_filter({name}, x -> x NOT IN ({texts}))) = 0" if is_array else f"{name} IN ({texts})"
+    start = f"invalid input value for enum {definition.shown}: ".replace("'", "''")
+    told = f"CAST(error('{start}\"' || CAST({name} AS VARCHAR) || '\"') AS {duckdb_of(field.type)})"
+    return f"CASE WHEN {name} IS NULL OR {inside} THEN {name} ELSE {told} END" if definition.labels else name
 
 
 def _sized(field: pa.Field[Any], word: str, size: int) -> str:

@@ -195,12 +195,12 @@ def _planned(
     session: Host, statement: Statement, relation: TopicRelation, source: Any, names: Sequence[str], *, is_final: bool
 ) -> Planned:
     """The job's plan. Raises SqlError."""
-    inner = checked(session, source.copy(), statement.text, with_pending=False)
+    inner = checked(session, source.copy(), statement.text, with_pending=False, for_job=True)
     count = len(inner.schema)
     if count > len(names):
         raise syntax_error("INSERT has more expressions than target columns", position_in(source))
     given = list(names[:count])
-    plan = checked(session, _cast(relation, source, given, inner.schema.types), statement.text, with_pending=False)
+    plan = checked(session, _cast(relation, source, given, inner.schema.types), statement.text, with_pending=False, for_job=True)
     zone = session.settings.zone
     if not zone.is_utc:
         refuse_zone(plan, zone.name, "a job")

@@ -12,6 +12,7 @@ from barnabas.engine.jobs import InsertWork
 from barnabas.sql.catalog.access import TEMPORARY
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.dialect import Statement
+from barnabas.sql.duck.types import shown_type
 from barnabas.sql.interface import Result, SqlError
 from barnabas.sql.results import Listing
 from barnabas.sql.statements import job_control, streams
@@ -24,7 +25,6 @@ from barnabas.sql.statements.ready import Ready
 from barnabas.sql.statements.utility import show as show_parameter
 from barnabas.sql.states import UNDEFINED_FUNCTION, syntax_error
 from barnabas.sql.views.dependents import kind_of
-from barnabas.tables.column_types import type_name
 
 _TABLES = ("name", "topic", "format", "key", "comment")
 _VIEWS = ("name", "kind", "state", "error", "query")
@@ -167,7 +167,7 @@ def describe(session: Host, statement: Statement, given: Any) -> Ready:
         inner = session.ready(Statement(statement.text, statement.tokens[at:]), given)
         assert inner.schema is not None
         fields = list(inner.schema)
-        return _listing(statement.text, ("column", "type"), lambda: [(each.name, type_name(each)) for each in fields])
+        return _listing(statement.text, ("column", "type"), lambda: [(each.name, shown_type(each)) for each in fields])
     return _described(session, statement, at)
 
 
@@ -201,7 +201,7 @@ def _columns(relation: Any) -> list[tuple[str | None, ...]]:
         nullable = "yes" if column is None or column.nullable else "no"
         own = definition.watermark if definition is not None else None
         mark = own.value if own is not None and own.column == each.name else None
-        rows.append((each.name, type_name(each), nullable, key, default, comment, mark))
+        rows.append((each.name, shown_type(each), nullable, key, default, comment, mark))
     return rows
 
 

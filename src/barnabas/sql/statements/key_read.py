@@ -23,6 +23,7 @@ from barnabas.sql.live.stored import Name
 from barnabas.sql.live.tables import Followed, LiveTables, name_of
 from barnabas.sql.planning.point import Point
 from barnabas.sql.planning.query import QueryPlan, check_values
+from barnabas.sql.writing.fitting import shown_labels
 from barnabas.tables.column_types import mark_of
 from barnabas.tables.formats import ColumnFormat
 from barnabas.tables.json_encoding import text_of
@@ -92,7 +93,7 @@ class KeyRead:
     def rows(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of records, one of each. Raises NotAtHand."""
         table = MemoryScan(self.relation.topic, self.relation.layout, self._names, records).table()
-        columns = [table.column(name) for name in self._outputs]
+        columns = [shown_labels(table.column(name), field) for name, field in zip(self._outputs, self.schema, strict=True)]
         if table.num_rows != records.num_rows or [each.type for each in columns] != self.schema.types:
             raise NotAtHand
         made = pa.Table.from_arrays(columns, schema=self.schema).combine_chunks()

@@ -9,10 +9,10 @@ from sqlglot import exp
 from barnabas.sql.catalog.names import shown_name
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import parse_tokens, tokens_of
+from barnabas.sql.duck.types import shown_type
 from barnabas.sql.planning.names import parts_of, position_in
 from barnabas.sql.statements.host import Host
 from barnabas.sql.states import not_supported
-from barnabas.tables.column_types import type_name
 
 _ALL = ("DEFAULTS", "CONSTRAINTS", "INDEXES")
 _WITHOUT_EFFECT = ("COMMENTS", "STORAGE", "COMPRESSION", "STATISTICS")
@@ -48,7 +48,7 @@ def _columns(session: Host, like: Any) -> list[Any]:
         if has_more or (column is not None and column.generated and included.issuperset(_ALL)):
             text = "LIKE INCLUDING of a numbered or generated column is not supported"
             raise not_supported(text, position_in(like.this), "LIKE name INCLUDING CONSTRAINTS INCLUDING INDEXES")
-        line = f"{shown_name(field.name)} {type_name(field)}{'' if field.nullable else ' NOT NULL'}"
+        line = f"{shown_name(field.name)} {shown_type(field)}{'' if field.nullable else ' NOT NULL'}"
         lines.append(line if default is None else f"{line} DEFAULT {default}")
     if definition is not None and "INDEXES" in included:
         if definition.key and definition.is_keyed and not definition.has_row_names:

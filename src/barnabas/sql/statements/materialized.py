@@ -132,7 +132,7 @@ def view_of(
     text = with_other_names(query_text(statement), session.access.qualified)
     sources = view_sources(session, query, "a materialized view")
     with session.in_utc():
-        plan = checked(session, query, statement.text, with_pending=False, with_clock=True)
+        plan = checked(session, query, statement.text, with_pending=False, with_clock=True, for_job=True)
     if not session.zone.is_utc:
         refuse_zone(plan, session.zone.name, "a materialized view")
     if not plan.inputs:

@@ -18,6 +18,7 @@ from barnabas.schemas.arrow.columns import RegistryAddress
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Notice, Result, SqlError
+from barnabas.sql.planning.enums import has_labels, refuse_order
 from barnabas.sql.planning.names import tables_of
 from barnabas.sql.planning.parameters import infer, parameters_of
 from barnabas.sql.planning.query import check_values, relation_of
@@ -119,9 +120,12 @@ def _asked(session: Host, tree: Any, given: Sequence[pa.DataType | None]) -> _As
     """The query over the names that Spark has for its tables. Raises SqlError."""
     named = {each.name.lower() for each in tree.find_all(exp.Column)}
     tables, filled, topics = {}, {}, set()
+    relations = {id(each): relation_of(each, session.find) for each in tables_of(tree)}
+    if any(has_labels(each) for each in relations.values()):
+        refuse_order(tree, relations)
     columns: dict[str, pa.DataType] = {}
     for number, table in enumerate(tables_of(tree)):
-        relation = relation_of(table, session.find)
+        relation = relations[id(table)]
         assert isinstance(relation, TopicRelation)
         for each in (*relation.hidden, *relation.columns):
             columns[each.name.lower()] = each.type

@@ -13,6 +13,7 @@ from barnabas import limits
 from barnabas.sql.dialect import Statement, parse_tokens, tokens_of
 from barnabas.sql.duck.types import declared
 from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.planning.enums import resolve_types
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.select import checked, collected
@@ -25,7 +26,7 @@ def prepare(session: Host, statement: Statement, _: Any) -> Ready:
     at, types = 2, []
     if at < len(statement.tokens) and statement.tokens[at].token_type == TokenType.L_PAREN:
         end = _closing(statement, at)
-        types = [_type(statement, part) for part in _parts(statement, at + 1, end)]
+        types = [_type(session, statement, part) for part in _parts(statement, at + 1, end)]
         at = end + 1
     if statement.word(at) != "AS":
         raise syntax_error("PREPARE needs AS and a statement", statement.position(at))
@@ -127,9 +128,11 @@ def tokens_around(before: str, part: Sequence[Any], after: str = "") -> list[Any
     return [*tokens_of(before), *part, *tokens_of(after)]
 
 
-def _type(statement: Statement, part: Sequence[Any]) -> pa.DataType | None:
+def _type(session: Host, statement: Statement, part: Sequence[Any]) -> pa.DataType | None:
     text = statement.text[part[0].start : part[-1].end + 1]
     if text.lower() == "unknown":
         return None
     cast = f"SELECT CAST(NULL AS {text})"
-    return declared(parse_tokens(cast, tokens_of(cast)).expressions[0].to)
+    tree = parse_tokens(cast, tokens_of(cast))
+    resolve_types(tree, session.access.types())
+    return declared(tree.expressions[0].to)

@@ -48,7 +48,7 @@ def push_query(session: Host, statement: Statement) -> Ready | None:
         raise not_supported(f'"{relation.name}" has columns that a subscription cannot have', position_in(table))
     alias = table.alias_or_name
     table.replace(exp.alias_(exp.table_(exp.to_identifier(alias, quoted=True)), alias, table=True, quoted=True))
-    plan = checked(session, tree, statement.text, (), {alias: MemoryRelation(alias, relation.columns)})
+    plan = checked(session, tree, statement.text, (), {alias: MemoryRelation(alias, relation.columns)}, for_job=True)
     if plan.numbers:
         raise SqlError("42P02", "there is no parameter in a query with EMIT CHANGES")
     with_snapshot = (session.settings.get(RESET) or "").lower() == "earliest"

@@ -10,6 +10,7 @@ from barnabas.sql.dialect import Statement
 from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.results import Done
 from barnabas.sql.statements.dropping import drop_with_users
+from barnabas.sql.statements.enums import drop_columns, drop_unused
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.naming import name_at
 from barnabas.sql.statements.ready import Ready
@@ -76,7 +77,11 @@ def drop_schema(session: Host, statement: Statement) -> Ready:
             session.notify(Notice(f'schema "{name}" does not exist, skipping'))
             return Done("DROP SCHEMA")
         session.sequences.refresh(session.running, max_age_s=0)
-        if not cascades and (inside := [*_inside(session.definitions.tables, name), *_inside(session.sequences.sequences, name)]):
+        inside = [
+            *_inside(session.definitions.tables, name), *_inside(session.sequences.sequences, name),
+            *_inside(session.definitions.types, name),
+        ]  # fmt: skip
+        if not cascades and inside:
             raise SqlError(
                 DEPENDENT, f'cannot drop schema {name} because other objects depend on it', detail=f"it has {', '.join(inside[:5])}",
                 hint="Use DROP … CASCADE to drop the dependent objects too.",
@@ -85,9 +90,14 @@ def drop_schema(session: Host, statement: Statement) -> Ready:
             drop_with_users(session, tables[0])
         while sequences := _inside(session.sequences.sequences, name):
             drop_one(session, session.sequences.sequences[sequences[0]], is_cascade=True)
+        while types := _inside(session.definitions.types, name):
+            drop_columns(session, session.definitions.types[types[0]])
+            drop_unused(session, session.definitions.types[types[0]])
         marker = schema_marker(name).name
         session.definitions.change(
-            session.client, session.running, lambda tables: {} if _inside(tables, name) else {marker: None}
+            session.client,
+            session.running,
+            lambda tables: {} if _inside((*tables, *session.definitions.types), name) else {marker: None},
         )
         return Done("DROP SCHEMA")
 

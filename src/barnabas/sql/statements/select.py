@@ -25,6 +25,7 @@ from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.key_read import KeyRead
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.states import LIMIT_EXCEEDED, UNDEFINED_COLUMN, UNDEFINED_TABLE, syntax_error
+from barnabas.sql.writing.fitting import shown_labels
 
 HINTED_COLUMNS = 12  # of a hint
 BATCH_ROWS = 8_192  # a batch of results; DuckDB makes so many rows before the first is seen
@@ -59,6 +60,7 @@ def checked(
     *,
     with_pending: bool = True,
     with_clock: bool = False,
+    for_job: bool = False,
 ) -> QueryPlan:
     """A plan whose names and types DuckDB has checked. Raises SqlError.
 
@@ -66,6 +68,7 @@ def checked(
         with_pending: whether it reads the rows of the open transaction.
         memory: relations that exist for this statement only, by name.
         with_clock: whether conditions read the clock of views in place of `now()`.
+        for_job: whether the plan outlives the types of users that it names, which may get more labels: their values are then texts.
     """
 
     def find(parts: Sequence[str], position: int | None) -> Relation:
@@ -88,6 +91,8 @@ def checked(
         is_utc=session.zone.is_utc,
         pending=session.buffer.names() if with_pending else (),
         functions=functions,
+        types=session.access.types,
+        labels_are_texts=for_job,
     )
     cursor = session.planner(plan.in_python)
     try:
@@ -160,7 +165,7 @@ def run(
     """
     row = session.point(plan, values)
     if row is not None and plan.point is not None and plan.point.outputs is not None:
-        columns = [row.column(name) for name in plan.point.outputs]
+        columns = [shown_labels(row.column(name), field) for name, field in zip(plan.point.outputs, plan.schema, strict=True)]
         if [each.type for each in columns] == plan.schema.types:
             return Listing("SELECT", plan.schema, pa.Table.from_arrays(columns, schema=plan.schema))
     sql, bound = plan.bound(values)

@@ -13,8 +13,10 @@ from barnabas.sql.catalog.definitions import ALWAYS, TableDefinition
 from barnabas.sql.catalog.relations import MemoryRelation
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.dialect import STREAM, parse_expression
+from barnabas.sql.duck.enums import enum_of, labelled_type
 from barnabas.sql.duck.types import duckdb_of
 from barnabas.sql.interface import Result, SqlError
+from barnabas.sql.planning.enums import data_type
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.results import Done, Listing
@@ -104,7 +106,9 @@ def is_default(cell: Any) -> bool:
 
 def cast_to(cell: Any, field: pa.Field[Any]) -> exp.Expression:
     """An expression as a value of a column; `uncast` undoes it. A parameter gets the type of the column, which clients are told."""
-    mark = mark_of(field)
+    mark, labels = mark_of(field), labelled_type(field)
+    if labels is not None:
+        cell = exp.Cast(this=cell, to=data_type(labels))
     if mark == JSON and isinstance(cell, exp.Parameter):
         cell = exp.cast(cell, (field.metadata or {}).get(WORD, JSON.encode()).decode())
     if mark == UUID:
@@ -114,7 +118,7 @@ def cast_to(cell: Any, field: pa.Field[Any]) -> exp.Expression:
 
 def uncast(cell: Any, field: pa.Field[Any]) -> Any:
     """The expression that `cast_to` took."""
-    return cell.this.this if mark_of(field) == UUID else cell.this
+    return cell.this.this if mark_of(field) == UUID or enum_of(field) is not None else cell.this
 
 
 class Returning:

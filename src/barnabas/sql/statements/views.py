@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition, ViewDefinition
 from barnabas.sql.dialect import Statement, parse
+from barnabas.sql.duck.enums import enum_of
 from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.planning.outputs import with_names
 from barnabas.sql.planning.query import QueryPlan
@@ -99,7 +100,7 @@ def _defined(columns: Sequence[str], plan: QueryPlan) -> tuple[ColumnDefinition,
             kind = type_name(table_field(field))
         except TableError:  # such as an interval: it is shown as text in the catalogue, and read as it is
             kind = "text"
-        made.append(ColumnDefinition(name, kind))
+        made.append(ColumnDefinition(name, kind, labels=enum_of(field)))
     return tuple(made)
 
 

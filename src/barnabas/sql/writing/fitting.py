@@ -1,7 +1,8 @@
 """Values are made to fit the sizes of their columns: `varchar(n)`, `char(n)`, and times with few digits behind the point.
 
 A text that is too long is refused, unless only spaces stand behind its size. The spaces at the end of a `char(n)` are not kept: they do not
-count when it is compared, and results show it with as many as its size needs. Times are rounded.
+count when it is compared, and results show it with as many as its size needs. Times are rounded. A value of CREATE TYPE … AS ENUM must be
+one of its labels.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from barnabas.sql.duck.enums import EnumDefinition, enum_of
 from barnabas.sql.interface import SqlError
-from barnabas.sql.states import TOO_LONG
+from barnabas.sql.states import INVALID_TEXT, TOO_LONG
 from barnabas.tables.column_types import Field, size_of
 
 compute: Any = pc  # the stubs know no numbers of Python
@@ -26,7 +28,7 @@ _SHOWN = {CHAR: "character", VARCHAR: "character varying"}
 
 def sized_columns(schema: pa.Schema) -> tuple[str, ...]:
     """The columns whose values may not fit."""
-    return tuple(each.name for each in schema if _sizes_of(each) is not None)
+    return tuple(each.name for each in schema if _sizes_of(each) is not None or enum_of(each) is not None)
 
 
 def fitted(rows: pa.Table, names: tuple[str, ...], schema: pa.Schema) -> pa.Table:
@@ -45,8 +47,11 @@ def fitted(rows: pa.Table, names: tuple[str, ...], schema: pa.Schema) -> pa.Tabl
 
 
 def fitting(column: Any, field: Field) -> Any:
-    """A column with values that fit; the same one if all do. Raises SqlError 22001."""
+    """A column with values that fit; the same one if all do. Raises SqlError 22001, 22P02."""
     kind: Any = field.type
+    labels = enum_of(field)
+    if labels is not None:
+        return _labelled(column, labels)
     if pt.is_list(kind):
         items = pa.chunked_array([chunk.flatten() for chunk in column.chunks], kind.value_type)
         return column if fitting(items, kind.value_field).equals(items) else _each_list(column, kind.value_field)
@@ -66,6 +71,31 @@ def _each_list(column: Any, item: Field) -> Any:
         for each in column.to_pylist()
     ]
     return pa.chunked_array([pa.array(made, column.type)])
+
+
+def _labelled(column: Any, definition: EnumDefinition) -> Any:
+    texts = compute.list_flatten(column) if pt.is_list(column.type) else column
+    is_label = compute.is_in(texts, value_set=pa.array([*definition.labels, None], pa.string()))
+    if compute.all(is_label).as_py() is False:
+        raise invalid_value(definition, texts.filter(compute.invert(is_label))[0].as_py())
+    return column
+
+
+def shown_labels(column: Any, field: Field) -> Any:
+    """A column as queries see it: null in place of the texts of other programs that are no labels."""
+    definition = enum_of(field)
+    if definition is None:
+        return column
+    if pt.is_list(column.type):
+        known = frozenset(definition.labels)
+        made = [None if each is None else [one if one in known else None for one in each] for each in column.to_pylist()]
+        return pa.chunked_array([pa.array(made, column.type)])
+    return compute.if_else(compute.is_in(column, value_set=pa.array(definition.labels, pa.string())), column, None)
+
+
+def invalid_value(definition: EnumDefinition, value: str, position: int | None = None) -> SqlError:
+    """The error of a text that is no label."""
+    return SqlError(INVALID_TEXT, f'invalid input value for enum {definition.shown}: "{value}"', position=position)
 
 
 def _sizes_of(field: Field) -> tuple[str, int] | None:
@@ -127,6 +157,18 @@ def fit_of(word: str, size: int) -> Callable[[Any], Any]:
         return value
 
     return short if word in _SHOWN else whole
+
+
+def label_of(definition: EnumDefinition) -> Callable[[Any], Any]:
+    """Gives back a label; raises ValueError for any other value."""
+    labels = frozenset(definition.labels)
+
+    def label(value: Any) -> Any:
+        if value not in labels:
+            raise ValueError
+        return value
+
+    return label
 
 
 def key_value(value: Any, field: Field) -> Any:

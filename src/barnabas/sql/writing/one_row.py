@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.writing.fitting import fit_of
+from barnabas.sql.duck.enums import enum_of
+from barnabas.sql.writing.fitting import fit_of, label_of
 from barnabas.tables.column_types import mark_of, size_of
 from barnabas.tables.formats import Raw
 from barnabas.tables.json_encoding import text_of
@@ -92,6 +93,9 @@ def _plain(field: pa.Field[Any]) -> Plain | None:
     """How a value becomes what JSON has; None for other types of columns."""
     sized = size_of(field)
     plain = _of_type(field)
+    labels = enum_of(field)
+    if labels is not None and plain is not None:
+        return _fitting(plain, label_of(labels))
     return plain if sized is None or plain is None else _fitting(plain, fit_of(*sized))
 
 

@@ -18,8 +18,9 @@ from barnabas.functions.definition import Function
 from barnabas.sql.catalog.definitions import TableDefinition
 from barnabas.sql.catalog.postgres.expressions import default_text, generated_text
 from barnabas.sql.catalog.postgres.shapes import shapes
-from barnabas.sql.catalog.postgres.types import TYPES, modifier_of, oid_of, shown
+from barnabas.sql.catalog.postgres.types import TYPES, modifier_of, oid_of, type_words
 from barnabas.sql.catalog.sequences import Sequence as Numbered
+from barnabas.sql.duck.enums import ENUM_BYTES, EnumDefinition, enum_of
 
 OWNER, DATABASE, SPACE = 10, 5, 1663  # numbers of the user, the database and the tablespace
 PUBLIC, SYSTEM, INFORMATION = 2200, 11, 13000  # of the schemas
@@ -85,6 +86,7 @@ class Facts(Struct, frozen=True):
     sequences: Sequence[Numbered] = ()
     functions: Sequence[Function] = ()
     schemas: Sequence[str] = ()
+    types: Sequence[EnumDefinition] = ()
 
 
 Make = Callable[[Facts], Iterable[Row]]
@@ -185,6 +187,8 @@ def attribute(oid: int, place: int, field: pa.Field[Any], *, not_null: bool, has
     """The row of a column in pg_attribute."""
     kind = oid_of(field)
     size = next((each.size for each in TYPES if each.oid == kind), -1)
+    if enum_of(field) is not None and not pa.types.is_list(field.type):
+        size = ENUM_BYTES
     return {
         **_ATTRIBUTE, "attrelid": oid, "attname": field.name, "atttypid": kind, "attlen": size, "attnum": place,
         "atttypmod": modifier_of(field), "attndims": int(pa.types.is_list(field.type)), "attbyval": 0 < size <= 8,
@@ -216,14 +220,43 @@ def _system_attributes() -> pa.Table:
     return _table(shapes()["pg_catalog", "pg_attribute"], rows)
 
 
-def _types(_: Facts) -> Iterable[Row]:
+_TYPE: Row = {
+    "typnamespace": SYSTEM, "typowner": OWNER, "typispreferred": False, "typisdefined": True, "typdelim": ",", "typrelid": 0,
+    "typsubscript": "-", "typmodin": "-", "typmodout": "-", "typanalyze": "-", "typalign": "i", "typstorage": "x", "typnotnull": False,
+    "typbasetype": 0, "typtypmod": -1, "typndims": 0, "typcollation": 0,
+}  # fmt: skip
+_ARRAY: Row = {
+    **_TYPE, "typlen": -1, "typbyval": False, "typtype": "b", "typcategory": "A", "typarray": 0, "typinput": "array_in",
+    "typoutput": "array_out", "typreceive": "array_recv", "typsend": "array_send",
+}  # fmt: skip
+
+
+def _types_of_users(facts: Facts) -> Iterable[Row]:
+    for each in facts.types:
+        of_schema = {"typnamespace": namespace_of(each.schema)}
+        yield {
+            **_TYPE, **of_schema, "oid": each.oid, "typname": each.plain_name, "typlen": ENUM_BYTES, "typbyval": True, "typtype": "e",
+            "typcategory": "E", "typelem": 0, "typarray": each.array, "typinput": "enum_in", "typoutput": "enum_out",
+            "typreceive": "enum_recv", "typsend": "enum_send", "typstorage": "p",
+        }  # fmt: skip
+        yield {**_ARRAY, **of_schema, "oid": each.array, "typname": f"_{each.plain_name}", "typelem": each.oid}
+
+
+def _labels(facts: Facts) -> Iterable[Row]:
+    for each in facts.types:
+        for place, label in enumerate(each.labels, 1):
+            yield {
+                "oid": number_of(f"{each.oid} {label}"), "enumtypid": each.oid, "enumsortorder": float(place), "enumlabel": label,
+            }  # fmt: skip
+
+
+def _types(facts: Facts) -> Iterable[Row]:
+    yield from _types_of_users(facts)
     for each in TYPES:
         kind = "p" if each.category == "P" or each.name == "unknown" else "b"
         row = {
-            "typnamespace": SYSTEM, "typowner": OWNER, "typispreferred": each.name in ("text", "bool", "float8", "oid", "timestamptz"),
-            "typisdefined": True, "typdelim": ",", "typrelid": 0, "typsubscript": "-", "typmodin": "-", "typmodout": "-",
-            "typanalyze": "-", "typalign": "i", "typstorage": "p" if each.size > 0 else "x", "typnotnull": False, "typbasetype": 0,
-            "typtypmod": -1, "typndims": 0, "typcollation": 100 if each.category == "S" else 0,
+            **_TYPE, "typispreferred": each.name in ("text", "bool", "float8", "oid", "timestamptz"),
+            "typstorage": "p" if each.size > 0 else "x", "typcollation": 100 if each.category == "S" else 0,
         }  # fmt: skip
         functions = {
             f"typ{long}": f"{each.name}{short}"
@@ -235,9 +268,8 @@ def _types(_: Facts) -> Iterable[Row]:
         }  # fmt: skip
         if each.array:
             yield {
-                **row, "oid": each.array, "typname": f"_{each.name}", "typlen": -1, "typbyval": False, "typtype": "b",
-                "typcategory": "A", "typelem": each.oid, "typarray": 0, "typinput": "array_in", "typoutput": "array_out",
-                "typreceive": "array_recv", "typsend": "array_send", "typispreferred": False,
+                **_ARRAY, "oid": each.array, "typname": f"_{each.name}", "typelem": each.oid, "typstorage": row["typstorage"],
+                "typcollation": row["typcollation"],
             }  # fmt: skip
 
 
@@ -354,6 +386,7 @@ MAKERS: Mapping[str, Make] = dict(
         "pg_class": _classes,
         "pg_attribute": _attributes,
         "pg_type": _types,
+        "pg_enum": _labels,
         "pg_attrdef": _defaults,
         "pg_database": _databases,
         "pg_roles": _roles,
@@ -376,4 +409,4 @@ def type_text(field: pa.Field[Any]) -> str:
     kind: Any = field.type
     if pa.types.is_decimal(kind):
         return f"numeric({kind.precision},{kind.scale})"
-    return shown(oid_of(field))
+    return type_words(field)

@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from barnabas.sql.catalog.definitions import ColumnDefinition
-from barnabas.sql.catalog.postgres.types import oid_of, shown
+from barnabas.sql.catalog.postgres.types import oid_of, shown, type_words
 from barnabas.sql.dialect import parse_expression
 from barnabas.sql.duck.types import declared_field
 from barnabas.sql.interface import SqlError
@@ -21,7 +21,7 @@ def default_text(column: ColumnDefinition) -> str | None:
     """The default of a column as `pg_get_expr` has it; None without one, and for identity and generated columns."""
     if column.identity or column.generated is not None or column.default is None:
         return None
-    return _default(column.default, shown(oid_of(column.field)))
+    return _default(column.default, type_words(column.field))
 
 
 def generated_text(column: ColumnDefinition) -> str | None:

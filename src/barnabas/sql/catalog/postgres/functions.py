@@ -28,7 +28,7 @@ _ANCESTORS = "pg_partition_ancestors"
 _CLASS = "(SELECT max(%s) FROM (SELECT oid AS __o, relname AS __n FROM pg_catalog.pg_class) WHERE %s)"
 _TYPE = (
     "(SELECT max(__o) FROM (SELECT oid AS __o, typname AS __n FROM pg_catalog.pg_type)"
-    " WHERE __n = lower({0}) OR format_type(__o, NULL) = lower({0}))"
+    " WHERE __n = lower({0}) OR format_type(__o, NULL) IN (lower({0}), {0}, regexp_replace({0}, '^public[.]', '')))"
 )
 _NAMESPACE = "(SELECT max(%s) FROM (SELECT oid AS __o, nspname AS __n FROM pg_catalog.pg_namespace) WHERE %s)"
 _VISIBLE = (
@@ -111,6 +111,9 @@ _PLAIN = {
     "CID": "BIGINT", "TID": "TEXT", "CHAR": "TEXT", "INT2VECTOR": "SMALLINT[]", "OIDVECTOR": "UINTEGER[]", "REGCOLLATION": "TEXT",
     "XML": "TEXT", "CSTRING": "TEXT", "CITEXT": "TEXT", "INET": "TEXT", "PG_LSN": "TEXT", "ACLITEM": "TEXT", "BPCHAR": "TEXT",
 }  # fmt: skip
+
+
+OWN_WORDS = frozenset((*_PLAIN, *_NAMES))  # words for types that are not of users
 
 
 def answer_catalogue(tree: Any, find: FindOid, path: Sequence[str]) -> None:
@@ -205,7 +208,7 @@ def _cast(node: exp.Cast, find: FindOid) -> None:
         node.replace(made)
         return
     if word == "ARRAY" and isinstance(node.this, exp.Literal) and node.this.is_string and node.this.name.startswith("{"):
-        node.set("this", _array(node.this.name))
+        node.set("this", array_of_text(node.this.name))
     if _is_of_catalogue(node.to) and word not in _NAMES:
         node.set("to", exp.DataType.build(word, dialect=Barnabas, udt=True))
     if word not in _NAMES:
@@ -228,7 +231,7 @@ def _is_of_catalogue(kind: Any) -> bool:
     return isinstance(inner, exp.Dot) and inner.this.name.lower() == "pg_catalog"
 
 
-def _array(text: str) -> exp.Array:
+def array_of_text(text: str) -> exp.Array:
     """A literal such as `{a,"b c",NULL}`. Raises SqlError."""
     items: list[exp.Expression] = []
     for found in re.finditer(r'\s*("(?:[^"\\]|\\.)*"|[^,{}"]*)\s*(?:,|$)', text[1:-1]) if text != "{}" else ():

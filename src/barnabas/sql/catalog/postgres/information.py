@@ -13,6 +13,7 @@ from barnabas.sql.catalog.postgres.expressions import default_text, generated_te
 from barnabas.sql.catalog.postgres.numbered import identity_of
 from barnabas.sql.catalog.postgres.shapes import shapes
 from barnabas.sql.catalog.postgres.types import TYPES, modifier_of, oid_of, shown
+from barnabas.sql.duck.enums import enum_of
 from barnabas.sql.duck.types import HEADER_BYTES, UNBOUND
 
 
@@ -86,6 +87,10 @@ def _typed(facts: Facts, field: pa.Field[Any]) -> Row:
         "udt_catalog": facts.database, "udt_schema": "pg_catalog", "udt_name": name, "is_self_referencing": "NO", "is_identity": "NO",
         "identity_cycle": "NO", "is_generated": "NEVER",
     }  # fmt: skip
+    labels = enum_of(field)
+    if labels is not None:
+        kind_of = {} if is_list else {"data_type": "USER-DEFINED"}
+        return row | kind_of | {"udt_schema": labels.schema, "udt_name": "_" * is_list + labels.plain_name}
     if is_list:
         row["udt_name"] = next((f"_{each.name}" for each in TYPES if each.array == oid), "_text")
     if oid in _WIDTHS:

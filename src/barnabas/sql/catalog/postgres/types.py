@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from barnabas.sql.duck.enums import enum_of
 from barnabas.sql.duck.types import UNBOUND, duckdb_of, sized_type
 from barnabas.tables.column_types import JSON, UUID, mark_of, word_of
 
@@ -91,6 +92,9 @@ _ARRAYS = {each.oid: each.array for each in TYPES}
 
 def oid_of(field: pa.Field[Any]) -> int:
     """The number of a column's type."""
+    labels = enum_of(field)
+    if labels is not None:
+        return labels.array if pa.types.is_list(field.type) else labels.oid
     mark = mark_of(field)
     if mark == JSON:
         return 3802 if word_of(field) else 114
@@ -129,6 +133,14 @@ def oid_named(name: str) -> int | None:
         return BY_NAME[name[1:]].array or None
     found = BY_NAME.get(ALIASES.get(name, name))
     return None if found is None else found.oid
+
+
+def type_words(field: pa.Field[Any]) -> str:
+    """The words of a column's type without its size."""
+    labels = enum_of(field)
+    if labels is not None:
+        return labels.shown + "[]" * pa.types.is_list(field.type)
+    return shown(oid_of(field))
 
 
 def shown(oid: int) -> str:
