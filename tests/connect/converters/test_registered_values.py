@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import math
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 import pytest
@@ -319,3 +321,57 @@ def test_dates_of_protobuf_need_no_package(monkeypatch: pytest.MonkeyPatch, name
         assert found.package == before.package
         fields, others = ([(one.name, one.number, one.type) for one in file.message_type[0].field] for file in (before, found))
         assert (found.message_type[0].name, others) == (before.message_type[0].name, fields)
+
+
+@pytest.mark.parametrize(
+    ("demand", "kind", "value", "expected"),
+    [
+        ({"type": "number", "minimum": -9}, pa.decimal128(38, 2), Decimal("2.50"), b'{"x":2.5}'),
+        ({"type": "number", "minimum": -9}, pa.decimal128(38, 2), Decimal("12345678901234567890.12"), "has no exact form"),
+        ({"type": "integer", "minimum": -9}, pa.decimal128(38, 2), Decimal("2.00"), b'{"x":2}'),
+        ({"type": "integer", "minimum": -9}, pa.decimal128(38, 2), Decimal("2.50"), "has no exact form"),
+        ({"type": "integer", "minimum": -9}, pa.decimal128(38, 0), Decimal(2**80), "has no exact form"),
+        ({"type": "number", "minimum": 3}, pa.decimal128(38, 2), Decimal("2.50"), "less than the minimum"),
+        ({"type": "string", "minLength": 1}, pa.binary(), b"\xff", b'{"x":"/w=="}'),
+        ({"type": "string", "minLength": 1}, pa.binary(), None, b"{}"),
+    ],
+)
+def test_a_schema_that_demands_more_gets_exact_values_or_none(
+    registry: str, demand: dict[str, Any], kind: Any, value: Any, expected: bytes | str
+) -> None:
+    subject = f"demand-{crc32(f'{demand} {value}'.encode())}"
+    with SchemaRegistryClient({"url": registry}) as client:
+        client.register_schema(f"{subject}-value", Schema(json.dumps(schema_with(properties={"x": demand})), "JSON"))
+    its = made(JSON, registry, use_latest_version="true")
+    column: Any = pa.array([{"x": value, "left out": 1}], pa.struct([("x", kind), ("left out", pa.int8())]))
+    if isinstance(expected, str):
+        with pytest.raises(ConnectError, match=expected):
+            its.encode(column, subject)
+    else:
+        (payload,) = its.encode(column, subject).to_pylist()
+        assert payload[5:] == expected
+
+
+def test_dates_go_along_with_what_a_schema_demands(registry: str) -> None:
+    properties = {"n": {"type": "number", "minimum": 0}, "b": {"type": "string"}, "day": {"type": "integer"}}
+    with SchemaRegistryClient({"url": registry}) as client:
+        client.register_schema("mixed-value", Schema(json.dumps({"type": "object", "properties": properties}), "JSON"))
+    column: Any = pa.array(
+        [{"n": Decimal("0.5"), "b": b"\0", "day": DAY}],
+        pa.struct([("n", pa.decimal128(5, 1)), ("b", pa.binary()), ("day", pa.date32())]),
+    )
+    (payload,) = made(JSON, registry, use_latest_version="true").encode(column, "mixed").to_pylist()
+    assert payload[5:] == b'{"n":0.5,"b":"AA==","day":-1}'
+
+
+@pytest.mark.parametrize("numeric", [True, False])
+def test_own_schemas_are_written_by_columns(numeric: bool) -> None:
+    text = json.loads(json_schema_text(KIND, "x", numeric=numeric))
+    assert takes(text, pa.field("value", KIND, nullable=False))
+
+
+def test_numbers_that_json_lacks_have_their_names(registry: str) -> None:
+    its = made(JSON, registry)
+    payloads = its.encode(pa.array([{"f": math.inf}, {"f": -math.inf}, {"f": 0.5}]), "infinite")
+    assert [each[5:] for each in payloads.to_pylist()] == [b'{"f":"Infinity"}', b'{"f":"-Infinity"}', b'{"f":0.5}']
+    assert read(its, payloads) == [{"f": math.inf}, {"f": -math.inf}, {"f": 0.5}]

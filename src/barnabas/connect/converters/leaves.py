@@ -56,6 +56,19 @@ def converted(column: Any, target: Any, leaf: Leaf, bad: Reasons, rows: Any = No
     return found
 
 
+def along(kind: Any, target: Any, is_changed: Callable[[Any, Any], bool]) -> Any:
+    """The type that values of a type get for a format: that of the format where it is another one, else their own."""
+    if types.is_struct(kind) and types.is_struct(target):
+        known = {each.name: each.type for each in target}
+        return pa.struct([each.with_type(along(each.type, known.get(each.name, each.type), is_changed)) for each in kind])
+    if types.is_list(kind) and types.is_list(target):
+        return pa.list_(kind.value_field.with_type(along(kind.value_type, target.value_type, is_changed)))
+    if types.is_map(kind) and types.is_map(target):
+        made: Any = kind.item_field.with_type(along(kind.item_type, target.item_type, is_changed))
+        return pa.map_(kind.key_field, made)
+    return target if is_changed(kind, target) else kind
+
+
 def _renamed(column: Any, target: Any) -> Any:
     return column.cast(target)
 

@@ -22,8 +22,8 @@ from barnabas.connect.converters.json_schema import name_of, version_of
 from barnabas.connect.converters.json_settings import DECIMAL_FORMAT, is_numeric
 from barnabas.connect.converters.json_values import lacking
 from barnabas.connect.converters.leaves import converted
-from barnabas.connect.converters.logical_numbers import avro_numbers, json_numbers, steps_of
-from barnabas.connect.converters.registered_json import in_json, json_schema_text, of_json, takes, with_types
+from barnabas.connect.converters.logical_numbers import avro_numbers, steps_of
+from barnabas.connect.converters.registered_json import in_json, in_rows, json_schema_text, of_json, takes, with_types
 from barnabas.connect.converters.registered_protobuf import in_messages, of_messages, protobuf_schema_text, with_messages
 from barnabas.connect.converters.unions import scattered
 from barnabas.connect.errors import ConnectError, RetriableError
@@ -245,9 +245,6 @@ class JsonSchemaConverter(_Registered):
         super().__init__(config, is_key=is_key)
         self._is_numeric = is_numeric(config)
 
-    def written(self, kind: Any, target: Any) -> Sequence[Any]:
-        return json_numbers(kind, target)
-
     def record(self, kind: Any, name: str, version: int | None) -> str:
         del version
         return json_schema_text(kind, name.rpartition(".")[2], numeric=self._is_numeric)
@@ -257,7 +254,7 @@ class JsonSchemaConverter(_Registered):
 
     def payloads(self, way: Way, values: Any) -> Array:
         if not way.is_by_columns:
-            return super().payloads(way, values)
+            return super().payloads(way, in_rows(values, pa.struct(list(way.form.fields))))
         missing = lacking(values)
         if missing is not None:
             raise TableError(f"the required field {missing} is null")

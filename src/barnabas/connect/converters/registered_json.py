@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from barnabas.connect.converters.json_schema import LOGICAL, NAME, VERSION, extras_of, name_of, version_of
-from barnabas.connect.converters.leaves import decimal_type, decimals, exact_decimal
-from barnabas.connect.converters.logical_numbers import LOGICAL_OF
+from barnabas.connect.converters.leaves import along, converted, decimal_type, decimals, exact_decimal
+from barnabas.connect.converters.logical_numbers import LOGICAL_OF, json_numbers
 from barnabas.schemas.arrow.shapes import MARK
 from barnabas.tables.column_types import JSON
+from barnabas.tables.errors import TableError
 from barnabas.tables.schema_texts import schema_text
 
 types: Any = pa.types
@@ -25,6 +26,7 @@ BYTES, MAP = "bytes", "map"
 SCALE, DIGITS = "scale", "connect.decimal.precision"  # parameters of a decimal
 _INTEGERS: Mapping[str, Any] = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64()}
 _PLAIN = {kind: name for name, kind in _INTEGERS.items()} | {pa.float32(): "float32", pa.float64(): "float64"}
+_MOST_INTEGER = 2**63
 _SEVERAL = ("oneOf", "anyOf")
 _TEXTS = (TITLE, "description", "default", "$schema", "$id", "id", "$comment")
 _SAID = (*_TEXTS, *_SEVERAL, "type", "properties", "required", "additionalProperties", "items")  # what `takes` knows of
@@ -186,6 +188,41 @@ def _scalar(schema: Mapping[str, Any], kind: Any, logical: str) -> Any:
     if types.is_floating(kind) and own == "float32":
         return pa.float32()
     return pa.binary() if types.is_string(kind) and own == BYTES else kind
+
+
+def in_rows(column: Any, target: Any) -> Any:
+    """Values for a schema that demands more than types: bytes in base64; decimals, dates and times as the numbers that it has.
+
+    Raises:
+        TableError: a decimal has more digits than such a number.
+    """
+    return converted(column, along(column.type, target, _is_changed), _in_row, {})
+
+
+def _is_changed(kind: Any, target: Any) -> bool:
+    is_number = types.is_decimal(kind) and (types.is_floating(target) or types.is_integer(target))
+    return bool(is_number or (types.is_binary(kind) and types.is_string(target)) or json_numbers(kind, target))
+
+
+def _in_row(column: Any, target: Any) -> tuple[Any, dict[int, str]]:
+    if types.is_string(target):
+        texts = [None if each is None else base64.b64encode(each).decode() for each in column.to_pylist()]
+        return pa.array(texts, target), {}
+    if types.is_decimal(column.type):
+        return _exact(column.to_pylist(), target), {}
+    for kind in json_numbers(column.type, target):
+        column = column.cast(kind, safe=False)
+    return column, {}
+
+
+def _exact(values: Sequence[Decimal | None], target: Any) -> Any:
+    """Raises TableError."""
+    made: Any = int if types.is_integer(target) else float
+    found: list[Any] = [None if each is None else made(each) for each in values]
+    for value, number in zip(values, found, strict=True):
+        if value is not None and (Decimal(str(number)) != value or (made is int and abs(number) >= _MOST_INTEGER)):
+            raise TableError(f"{value} has no exact form in a schema that demands more of a number than its type")
+    return pa.array(found, target)
 
 
 def in_json(field: Any) -> Any:

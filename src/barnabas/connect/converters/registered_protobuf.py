@@ -16,7 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from barnabas.connect.converters.json_schema import PRECISION
 from barnabas.connect.converters.json_text import two_complement
-from barnabas.connect.converters.leaves import converted, decimal_type, decimals, exact_decimal, unscaled
+from barnabas.connect.converters.leaves import along, converted, decimal_type, decimals, exact_decimal, unscaled
 from barnabas.schemas.codecs import codec_of
 from barnabas.schemas.registered import RegisteredSchema
 from barnabas.tables.schema_texts import protobuf_scalar, protobuf_text
@@ -58,21 +58,13 @@ def _meta(parameters: Mapping[str, str]) -> str:
 
 def in_messages(column: Any, target: Any) -> Any:
     """Values in the types that the codec of Protobuf takes: decimals, dates and times of day as structs of their messages."""
-    return converted(column, _along(column.type, target), _in_message, {})
+    return converted(column, along(column.type, target, _is_changed), _in_message, {})
 
 
-def _along(kind: Any, target: Any) -> Any:
-    """The type that values of a type have for a format: its own one for what the format has no other for."""
-    if types.is_struct(kind) and types.is_struct(target):
-        known = {each.name: each.type for each in target}
-        return pa.struct([each.with_type(_along(each.type, known.get(each.name, each.type))) for each in kind])
-    if types.is_list(kind) and types.is_list(target):
-        return pa.list_(kind.value_field.with_type(_along(kind.value_type, target.value_type)))
-    if types.is_map(kind) and types.is_map(target):
-        made: Any = kind.item_field.with_type(_along(kind.item_type, target.item_type))
-        return pa.map_(kind.key_field, made)
+def _is_changed(kind: Any, target: Any) -> bool:
+    """Whether a format has another type for values."""
     is_message = types.is_struct(target) and (types.is_decimal(kind) or types.is_date(kind) or types.is_time(kind))
-    return target if is_message or (types.is_timestamp(kind) and types.is_timestamp(target)) else kind
+    return bool(is_message or (types.is_timestamp(kind) and types.is_timestamp(target)))
 
 
 def _in_message(column: Any, target: Any) -> tuple[Any, dict[int, str]]:
