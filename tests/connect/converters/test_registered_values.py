@@ -375,3 +375,16 @@ def test_numbers_that_json_lacks_have_their_names(registry: str) -> None:
     payloads = its.encode(pa.array([{"f": math.inf}, {"f": -math.inf}, {"f": 0.5}]), "infinite")
     assert [each[5:] for each in payloads.to_pylist()] == [b'{"f":"Infinity"}', b'{"f":"-Infinity"}', b'{"f":0.5}']
     assert read(its, payloads) == [{"f": math.inf}, {"f": -math.inf}, {"f": 0.5}]
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"scale": "1000000000000"}, {"scale": "x"}, {"connect.decimal.precision": "-1"}, {"scale": None}, 7]
+)
+def test_values_of_schemas_with_strange_parameters_are_numbers(registry: str, parameters: Any) -> None:
+    schema = schema_with(properties={"x": {**DECIMAL, "connect.parameters": parameters}})
+    with SchemaRegistryClient({"url": registry}) as client:
+        schema_id = client.register_schema(f"strange-{crc32(str(parameters).encode())}", Schema(json.dumps(schema), "JSON"))
+    payloads = [b"\0" + schema_id.to_bytes(4, "big") + each for each in (b'{"x":1.5}', b'{"x":"AQ=="}')]
+    found = made(JSON, registry).decode(pa.array(payloads, pa.binary()))
+    assert found.column.to_pylist()[0] == {"x": 1.5}
+    assert list(found.bad) == [1]

@@ -20,7 +20,13 @@ Leaf = Callable[[Any, Any], tuple[Any, dict[int, str]]]  # a column and its type
 
 
 def decimal_type(precision: int | None, scale: int) -> Any:
-    """The type of decimals that have so many digits; None: as many as Kafka Connect's have here."""
+    """The type of decimals that have so many digits; None: as many as Kafka Connect's have here.
+
+    Raises:
+        ValueError: a scale or digits that no decimal of Arrow has.
+    """
+    if abs(scale) > MOST_DIGITS:
+        raise ValueError(f"the scale {scale} is beyond {MOST_DIGITS}")
     digits = min(precision or PRECISION, MOST_DIGITS)
     return pa.decimal128(digits, scale) if digits <= PRECISION else pa.decimal256(digits, scale)
 
