@@ -154,12 +154,15 @@ message Node { Node next = 1; }
 """
 
 
-ROWS = """syntax = "proto3"; package rows; enum E { A = 0; B = 1; }
+ROWS = """syntax = "proto3"; package rows; import "google/protobuf/timestamp.proto"; enum E { A = 0; B = 1; }
 message R { optional int32 i = 1; int64 l = 2; optional float f = 3; double d = 4; optional bool b = 5; string s = 6; optional bytes y = 7;
-  E e = 8; repeated sint32 many = 9; Inner one = 10; repeated Inner some = 11; message Inner { optional string t = 1; fixed32 u = 2; } }"""
+  E e = 8; repeated sint32 many = 9; Inner one = 10; repeated Inner some = 11;
+  google.protobuf.Timestamp at = 12; repeated google.protobuf.Timestamp ats = 13;
+  message Inner { optional string t = 1; fixed32 u = 2; } }"""
 ROW: dict[str, Any] = {
-    "i": 0, "l": -1, "f": 0.5, "d": 0.0, "b": False, "s": "é", "y": b"\0", "e": "B", "many": [1, -1], "one": {"t": "", "u": 7},
-    "some": [{"t": None, "u": None}],
+    "i": 0, "l": -1, "f": 0.5, "d": 0.0, "b": False, "s": "é", "y": b"\0", "e": "B", "many": [1, -1],
+    "one": {"t": "", "u": 7}, "some": [{"t": None, "u": None}], "at": AT,
+    "ats": [datetime.datetime(year, 12, 31, 23, 59, 59, 999999, datetime.UTC) for year in (1, 1969, 9999)],
 }  # fmt: skip
 OTHER_ROWS = [
     dict.fromkeys(ROW), {**ROW, "e": "1"}, {**ROW, "d": math.nan, "f": math.inf}, {**ROW, "one": None, "many": [], "s": ""},

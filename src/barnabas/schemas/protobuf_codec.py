@@ -20,6 +20,10 @@ from barnabas.schemas.errors import CannotDecode, CannotEncode
 from barnabas.schemas.registered import RegisteredSchema
 
 _UNSIGNED = (FieldDescriptor.TYPE_UINT64, FieldDescriptor.TYPE_FIXED64)  # columns have decimals for them
+_DATES = {  # of googleapis-common-protos, which may not be installed; 5 is the number of int32
+    "google/type/date.proto": ("Date", (("year", 5), ("month", 5), ("day", 5))),
+    "google/type/timeofday.proto": ("TimeOfDay", (("hours", 5), ("minutes", 5), ("seconds", 5), ("nanos", 5))),
+}
 _FILE = "default"  # name of the file with the schema itself
 
 
@@ -96,6 +100,8 @@ class ProtobufCodec:
 
 def _is_plain(descriptor: Any, inside: tuple[str, ...]) -> bool:
     name = descriptor.full_name
+    if name == "google.protobuf.Timestamp" and inside:  # the library takes moments of Python for its fields
+        return True
     if name in inside or descriptor.file.package == "google.protobuf" or descriptor.GetOptions().map_entry:
         return False
     if any(len(each.fields) > 1 for each in descriptor.oneofs):  # only one of its fields may be set
@@ -158,12 +164,15 @@ def _known_file(name: str) -> FileDescriptorProto:
     if name == "confluent/meta.proto":
         made.ParseFromString(_meta())
     elif name == "confluent/type/decimal.proto":
-        made.ParseFromString(_decimal())
+        made.ParseFromString(_messages_of(name, "confluent.type", "Decimal", (("value", 12), ("precision", 13), ("scale", 5))))
     elif name.startswith(("google/protobuf/", "google/type/")) and name.endswith(".proto"):
         module = name.removesuffix(".proto").replace("/", ".") + "_pb2"
         try:
             import_module(module).DESCRIPTOR.CopyToProto(made)
         except ModuleNotFoundError:
+            if name in _DATES:
+                made.ParseFromString(_messages_of(name, "google.type", *_DATES[name]))
+                return made
             raise ValueError(f"the schema imports {name}, which is not installed") from None
     else:
         raise ValueError(f"the schema imports {name} and has no reference to it")
@@ -175,9 +184,14 @@ def _meta() -> bytes:
     return bytes(FileDescriptorProto(name="confluent/meta.proto", package="confluent", syntax="proto3").SerializeToString())
 
 
-def _decimal() -> bytes:
-    made = FileDescriptorProto(name="confluent/type/decimal.proto", package="confluent.type", syntax="proto3")
-    message = made.message_type.add(name="Decimal")
-    for name, number, kind in (("value", 1, 12), ("precision", 2, 13), ("scale", 3, 5)):
-        message.field.add(name=name, number=number, type=kind, label=1)
-    return bytes(made.SerializeToString())
+def _messages_of(name: str, package: str, message: str, fields: Sequence[tuple[str, int]]) -> bytes:
+    """The file of one message, whose fields have numbers from 1 on.
+
+    Args:
+        fields: names, and numbers of types.
+    """
+    file = FileDescriptorProto(name=name, package=package, syntax="proto3")
+    made = file.message_type.add(name=message)
+    for number, (field, kind) in enumerate(fields, 1):
+        made.field.add(name=field, number=number, type=kind, label=1)
+    return bytes(file.SerializeToString())

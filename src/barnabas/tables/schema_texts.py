@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +34,9 @@ _PROTOBUF: dict[pa.DataType, str] = {
 }  # fmt: skip
 
 
+_IMPORTS = {"google.protobuf.Timestamp": "google/protobuf/timestamp.proto"}
+
+
 def schema_text(format_name: str, name: str, fields: Sequence[Field]) -> str:
     """The schema of values with these columns.
 
@@ -45,11 +48,20 @@ def schema_text(format_name: str, name: str, fields: Sequence[Field]) -> str:
         TableError: the format has no such type, or a column's name is none there.
     """
     makers: dict[str, Callable[[str, Sequence[Field]], str]] = {"avro": _avro, "json_schema": _json_schema, "protobuf": _protobuf}
+    if format_name != "json_schema":
+        _check_names(format_name, fields)
+    return makers[format_name](_legal(name), fields)
+
+
+def _legal(name: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    for each in fields if format_name != "json_schema" else ():
+    return plain if _NAME.fullmatch(plain) else f"_{plain}"
+
+
+def _check_names(format_name: str, fields: Sequence[Field]) -> None:
+    for each in fields:
         if _NAME.fullmatch(each.name) is None:
             raise TableError(f"the format {format_name} has no name {each.name!r}: letters, digits and _")
-    return makers[format_name](plain if _NAME.fullmatch(plain) else f"_{plain}", fields)
 
 
 def with_fields(format_name: str, text: str, fields: Sequence[Field]) -> str:
@@ -138,27 +150,49 @@ def _json_type(field: Field) -> dict[str, Any]:
 
 
 def _protobuf(name: str, fields: Sequence[Field]) -> str:
-    body = _message(name, fields)
-    imports = 'import "google/protobuf/timestamp.proto";\n' if "google.protobuf.Timestamp" in body else ""
-    return f'syntax = "proto3";\n{imports}{body}'
+    return protobuf_text(name, fields, protobuf_scalar)
 
 
-def _message(name: str, fields: Sequence[Field]) -> str:
+def protobuf_scalar(kind: Any) -> tuple[str, str] | None:
+    """The type of Protobuf for a type in Arrow, and no options."""
+    return (_PROTOBUF[kind], "") if kind in _PROTOBUF else None
+
+
+def protobuf_text(
+    name: str, fields: Sequence[Field], typed: Callable[[Any], tuple[str, str] | None], imports: Mapping[str, str] = _IMPORTS
+) -> str:
+    """The schema of a message.
+
+    Args:
+        typed: the type of a field and its options, such as `[deprecated = true]`, by the type in Arrow; None: there is none.
+        imports: the files of types and options, by a text that stands where one of them is used.
+
+    Raises:
+        TableError: a type that Protobuf lacks.
+    """
+    _check_names("protobuf", fields)
+    body = _message(_legal(name), fields, typed)
+    files = [f'import "{file}";\n' for word, file in imports.items() if word in body]
+    return f'syntax = "proto3";\n{"".join(files)}{body}'
+
+
+def _message(name: str, fields: Sequence[Field], typed: Callable[[Any], tuple[str, str] | None]) -> str:
     lines, inner = [], []
     for number, each in enumerate(fields, 1):
         kind: Any = each.type
-        word = "optional"
+        word, options = "optional", ""
         if pt.is_list(kind):
             word, kind = "repeated", kind.value_type
+        is_map = pt.is_map(kind) and pt.is_string(kind.key_type)
+        found = typed(kind.item_type if is_map else kind)
         if pt.is_struct(kind):
             title = f"{each.name}_message"
-            inner.append(_message(title, list(kind)))
+            inner.append(_message(title, list(kind), typed))
             text = title
-        elif pt.is_map(kind) and pt.is_string(kind.key_type) and kind.item_type in _PROTOBUF:
-            word, text = "", f"map<string, {_PROTOBUF[kind.item_type]}>"
-        elif kind in _PROTOBUF and not mark_of(each):
-            text = _PROTOBUF[kind]
+        elif found is not None and not mark_of(each):
+            text, options = found
+            word, text = ("", f"map<string, {text}>") if is_map else (word, text)
         else:
             raise _refused("protobuf", each)
-        lines.append(f"  {word} {text} {each.name} = {number};")
+        lines.append(f"  {word} {text} {each.name} = {number}{options};")
     return f"message {name} {{\n" + "\n".join([*inner, *lines]) + "\n}\n"

@@ -86,7 +86,10 @@ def test_avro_has_the_type_of_a_default_first(kind: Any, default: str, expected:
 
 def test_json_schema_has_defaults_and_required_fields_of_inner_objects() -> None:
     found = json.loads(json_schema_text(pa.struct([field("row", ROW)]), "R"))["properties"]["row"]
-    assert (found["required"], found["properties"]["n"]) == (["id"], {"type": ["null", "integer"], "default": 5})
+    assert (found["required"], found["properties"]["n"]) == (
+        ["id"],
+        {"type": ["null", "integer"], "connect.type": "int32", "default": 5},
+    )
 
 
 def test_values_of_all_types_stand_in_place_of_nulls() -> None:

@@ -64,6 +64,11 @@ class PostgresCapture(Capture):
 
 @pytest.fixture
 def capture(tasks: Tasks, postgres: PostgresServer) -> Iterator[PostgresCapture]:
+    yield from capturing(tasks, postgres)
+
+
+def capturing(tasks: Tasks, postgres: PostgresServer) -> Iterator[PostgresCapture]:
+    """A capture for as long as a test runs."""
     made = PostgresCapture(tasks, postgres)
     yield made
     tasks.close()

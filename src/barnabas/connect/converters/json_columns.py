@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from barnabas.connect.converters.json_text import column_values, plain, two_complement
+from barnabas.connect.converters.leaves import unscaled
 from barnabas.connect.errors import ConnectError
 from barnabas.lazy_module import LazyModule
 
@@ -65,7 +66,7 @@ def _texts(column: Any, *, numeric: bool) -> Array:
     if pt.is_decimal(kind) and numeric:
         return pa.array([None if each is None else f"{each:f}" for each in column.to_pylist()], pa.string())
     if pt.is_decimal(kind):
-        return _base64([None if each is None else two_complement(each) for each in _unscaled(column)])
+        return _base64([None if each is None else two_complement(each) for each in unscaled(column)])
     return _each(column)
 
 
@@ -187,16 +188,6 @@ def _numbers(column: Any) -> Array:
     if pt.is_date(kind):
         return column.cast(pa.date32()).cast(pa.int32())
     return column.cast(pa.time32("ms"), safe=False).cast(pa.int32())
-
-
-def _unscaled(column: Any) -> Iterator[int | None]:
-    """The numbers of decimals without their points."""
-    width = column.type.bit_width // 8
-    _, data = column.buffers()
-    begin = column.offset * width
-    for at, is_valid in enumerate(column.is_valid().to_pylist()):
-        place = begin + at * width
-        yield int.from_bytes(data[place : place + width], "little", signed=True) if is_valid else None
 
 
 def _base64(values: list[bytes | None]) -> Array:

@@ -29,6 +29,7 @@ from barnabas.connect.converters.json_schema import (
     metadata_of,
     schema_of,
 )
+from barnabas.connect.converters.json_settings import BASE64, DECIMAL_FORMAT, NUMERIC
 from barnabas.connect.converters.json_values import MISFITS, filled, fitting
 from barnabas.connect.converters.unions import scattered
 from barnabas.connect.errors import ConnectError
@@ -37,7 +38,6 @@ from barnabas.connect.validators import ValidString
 if TYPE_CHECKING:
     from barnabas.connect.converters.interface import Array, Metadata
 
-DECIMAL_FORMATS = ("BASE64", "NUMERIC")
 ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. If you are '
     "trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
@@ -65,8 +65,8 @@ class JsonConverter:
     config: ClassVar[ConfigDef] = (
         ConfigDef()
         .define(
-            "decimal.format", Type.STRING, "BASE64", importance=Importance.LOW, group="Serialization",
-            validator=ValidString(DECIMAL_FORMATS, is_case_sensitive=False),
+            DECIMAL_FORMAT, Type.STRING, BASE64, importance=Importance.LOW, group="Serialization",
+            validator=ValidString((BASE64, NUMERIC), is_case_sensitive=False),
             documentation="The form of decimals: bytes in base64, or numbers. Both are read.",
         )
         .define(
@@ -89,7 +89,7 @@ class JsonConverter:
         except ConfigError as error:
             raise ConnectError(str(error)) from None
         self.has_schemas: bool = given["schemas.enable"]
-        self._is_numeric = given["decimal.format"].upper() == "NUMERIC"
+        self._is_numeric = given[DECIMAL_FORMAT].upper() == NUMERIC
         self._fills: bool = given["replace.null.with.default"]
         self._filler = Filler()
         del is_key

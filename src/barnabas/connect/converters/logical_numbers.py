@@ -16,17 +16,6 @@ MILLIS: Any = pa.timestamp("ms", "UTC")
 TIME: Any = pa.time32("ms")
 
 
-def cast_by(column: Any, target: Any, chain: Chain) -> Any:
-    """The column with some of its types changed.
-
-    Args:
-        target: what its types are to become, as far as the chain knows a way.
-    """
-    for kind in steps_of(column.type, target, chain):
-        column = column.cast(kind, safe=False)
-    return column
-
-
 def steps_of(kind: Any, target: Any, chain: Chain) -> list[Any]:
     """The types through which a type becomes another one."""
     if types.is_struct(kind) and types.is_struct(target):
@@ -66,29 +55,6 @@ def json_numbers(kind: Any, target: Any) -> Sequence[Any]:
     if types.is_date(kind):
         return (pa.date32(), pa.int32(), target)
     return (MILLIS, pa.int64()) if types.is_timestamp(kind) else ()
-
-
-def from_json_numbers(kind: Any, target: Any) -> Sequence[Any]:
-    """The way back from `json_numbers`."""
-    if not types.is_integer(kind):
-        return ()
-    if types.is_time(target) or types.is_date(target):
-        return (pa.int32(), target)
-    return (pa.int64(), target) if types.is_timestamp(target) else ()
-
-
-def finer_times(kind: Any, target: Any) -> Sequence[Any]:
-    """Timestamps of any unit in microseconds, which the codec of Protobuf takes."""
-    return (target,) if types.is_timestamp(kind) and types.is_timestamp(target) and kind != target else ()
-
-
-def with_finer_times(kind: Any) -> Any:
-    """The type with timestamps in microseconds."""
-    if types.is_struct(kind):
-        return pa.struct([each.with_type(with_finer_times(each.type)) for each in kind])
-    if types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(with_finer_times(kind.value_type)))
-    return pa.timestamp("us", kind.tz) if types.is_timestamp(kind) else kind
 
 
 LOGICAL_OF: Mapping[str, Any] = {"Date": pa.date32(), "Time": TIME, "Timestamp": MILLIS}

@@ -28,6 +28,10 @@ _DECIMAL = """syntax = "proto3"; package confluent.type;
 option java_package = "io.confluent.protobuf.type"; option java_outer_classname = "DecimalProto"; option java_multiple_files = true;
 message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }
 """
+_DATE = """syntax = "proto3"; package google.type; message Date { int32 year = 1; int32 month = 2; int32 day = 3; }"""
+_TIME_OF_DAY = """syntax = "proto3"; package google.type;
+message TimeOfDay { int32 hours = 1; int32 minutes = 2; int32 seconds = 3; int32 nanos = 4; }
+"""
 _GOOGLE_PROTOBUF = [
     "any",
     "api",
@@ -62,11 +66,15 @@ _GOOGLE_TYPE = [
 _MODULES = {f"google/protobuf/{name}.proto": f"google.protobuf.{name}_pb2" for name in _GOOGLE_PROTOBUF}
 _MODULES |= {f"google/type/{name}.proto": f"google.type.{name}_pb2" for name in _GOOGLE_TYPE}
 _TEXTS = {META_PATH: _META, DECIMAL_PATH: _DECIMAL}
+_WITHOUT_PACKAGE = {"google/type/date.proto": _DATE, "google/type/timeofday.proto": _TIME_OF_DAY}  # which converters use
 
 
 @cache
 def builtin_file(path: str) -> FileDescriptorProto | None:
-    """The file of an import path, or None if no such file is built in; `google/type` needs the package googleapis-common-protos."""
+    """The file of an import path, or None if no such file is built in.
+
+    Most of `google/type` needs the package googleapis-common-protos.
+    """
     if path in _TEXTS:
         return to_descriptor(parse_file(_TEXTS[path]), path)
     if path not in _MODULES:
@@ -74,7 +82,8 @@ def builtin_file(path: str) -> FileDescriptorProto | None:
     try:
         module = import_module(_MODULES[path])
     except ImportError:
-        return None
+        text = _WITHOUT_PACKAGE.get(path)
+        return None if text is None else to_descriptor(parse_file(text), path)
     return FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb)
 
 
