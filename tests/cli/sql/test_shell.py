@@ -192,7 +192,8 @@ def test_a_large_result_is_not_held(make_shell: Make) -> None:
 
 def test_zones() -> None:
     assert str(zone_of("Europe/Berlin")) == "Europe/Berlin"
-    assert str(zone_of("UTC")) == str(zone_of(None)) == str(zone_of("+02")) == "UTC"
+    assert str(zone_of("UTC")) == str(zone_of(None)) == str(zone_of("nowhere")) == "UTC"
+    assert str(zone_of("+02")) == "UTC+02:00"
 
 
 def test_watch_runs_a_statement_until_ctrl_c(make_shell: Make, monkeypatch: pytest.MonkeyPatch) -> None:
