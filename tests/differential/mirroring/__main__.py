@@ -45,6 +45,9 @@ def compare_rounds(rounds: int, seed: int, seconds: float, *, with_dumps: bool) 
                     found = differ.compare(load.partitions, load.ledger)
                 print(f"round {number + 1}: {differ.batches:,} batches compared, {found:,} of {load.ledger.count:,} acknowledged "
                       "records are in the copies, the others were deleted", flush=True)  # fmt: skip
+            # The load goes on meanwhile: the last segment of a partition is compacted once there is another one.
+            compacted = [each for each in load.partitions if each[0] == COMPACTED]
+            wait_until(lambda: all(map(all, differ.have_gaps(compacted))), "source or copy is not compacted")
             with load.pause():
                 _demand_that_it_happened(load, differ, rounds)
                 differ.compare(load.partitions)
@@ -65,8 +68,6 @@ def _demand_that_it_happened(load: Load, differ: Differ, rounds: int) -> None:
     assert load.ledger.committed, "no transaction was committed"
     assert any(start for start, _ in ends.values()), "no record was deleted"
     assert rounds < 2 or len(partitions) > len(SETTINGS) * PARTITIONS, "no partition was added"
-    compacted = [each for each in partitions if each[0] == COMPACTED]
-    wait_until(lambda: all(map(all, differ.have_gaps(compacted))), "source or copy is not compacted")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
