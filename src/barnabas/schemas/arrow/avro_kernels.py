@@ -30,24 +30,8 @@ IS_FIXED = SECOND  # of a decimal
 NOTHING, REFUSED = -2, -1
 (OP_NULL, OP_BOOLEAN, OP_INT, OP_LONG, OP_MILLIS, OP_FLOAT, OP_FLOAT_TO_DOUBLE, OP_DOUBLE_TO_FLOAT, OP_DOUBLE, OP_TEXT, OP_FIXED, OP_SYMBOL,
  OP_DECIMAL, OP_RECORD, OP_ARRAY, OP_MAP) = range(16)  # fmt: skip
-MOST = (
-    0,
-    1,
-    5,
-    10,
-    10,
-    4,
-    8,
-    4,
-    8,
-    5,
-    0,
-    5,
-    22,
-    0,
-    6,
-    6,
-)  # bytes of a value without those below, of texts without their own, by OP
+# The bytes of a value without those below, of texts without their own, by OP.
+MOST = (0, 1, 5, 10, 10, 4, 8, 4, 8, 5, 0, 5, 22, 0, 6, 6)
 MOST_KEYS = 32  # of a map whose keys are compared here
 
 LONGS_AT, INTS_AT = types.CPointer(types.int64), types.CPointer(types.int32)

@@ -33,8 +33,8 @@ from barnabas.sql.live.decoded import Made, Slices
 from barnabas.sql.live.rows import Choice, LiveRows
 from barnabas.sql.live.stored import Name
 from barnabas.sql.live.tables import name_of
-from barnabas.sql.planning.enums import Types
-from barnabas.sql.planning.query import Input
+from barnabas.sql.planning.inputs import Input
+from barnabas.sql.planning.user_types import Types
 from barnabas.sql.running import Running
 from barnabas.sql.settings import Settings
 from barnabas.sql.shared import Shared

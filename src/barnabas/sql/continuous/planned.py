@@ -23,7 +23,7 @@ from barnabas.sql.continuous.refusals import refuse
 from barnabas.sql.continuous.watermarks import with_waiting_rows, with_watermarks
 from barnabas.sql.duck.types import arrow_of, duckdb_of, with_marks
 from barnabas.sql.interface import SqlError
-from barnabas.sql.planning.query import Input as Reading
+from barnabas.sql.planning.inputs import Input as Reading
 from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.states import DUPLICATE_COLUMN, not_supported, of_duckdb
 from barnabas.tables.scan import OFFSET, PARTITION

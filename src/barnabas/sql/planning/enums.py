@@ -6,41 +6,25 @@ such a type becomes a value of the type, and a comparison whose other side is of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from barnabas.sql.catalog.postgres.functions import OWN_WORDS, array_of_text
+from barnabas.sql.catalog.postgres.functions import array_of_text
 from barnabas.sql.catalog.relations import Relation
-from barnabas.sql.catalog.sequences import parts_of_text
 from barnabas.sql.catalog.topics import TopicRelation
-from barnabas.sql.duck.enums import EnumDefinition, EnumParameter, enum_of, labelled_type
-from barnabas.sql.duck.types import RESOLVED, enum_in, postgres_of
+from barnabas.sql.duck.enums import EnumParameter, enum_of, labelled_type
+from barnabas.sql.duck.types import enum_in, postgres_of
 from barnabas.sql.interface import SqlError
+from barnabas.sql.planning.inputs import ColumnOfTable, Field, columns_of_tables
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.parameters import type_of
+from barnabas.sql.planning.user_types import cast_as, data_type, put, shown_kind
 from barnabas.sql.states import UNDEFINED_FUNCTION, not_supported
 from barnabas.sql.writing.fitting import invalid_value
 
-
-class Types(NamedTuple):
-    """The types of users that a statement may name.
-
-    Args:
-        find: the type of a name.
-        known: all of them.
-        path: the schemas whose types need no schema before their names.
-    """
-
-    find: Callable[[Sequence[str]], EnumDefinition | None]
-    known: Mapping[str, EnumDefinition]
-    path: Sequence[str]
-
-
-Column = Callable[[Any, str], "pa.Field[Any] | None"]  # of a table in the tree
-Field = Callable[[exp.Column], "pa.Field[Any] | None"]
 _ORDERED = (exp.GT, exp.GTE, exp.LT, exp.LTE)
 _COMPARED = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, *_ORDERED)
 _SIGNS = {"EQ": "=", "NEQ": "<>", "NullSafeEQ": "=", "NullSafeNEQ": "=", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<="}
@@ -53,82 +37,7 @@ _FUNCTIONS = ("enum_first", "enum_last", "enum_range")
 _MOST_NESTED = 40
 
 
-def parts_of_type(node: exp.DataType) -> list[str]:
-    """The parts of the name of a type of users: folded to lower case unless they are quoted."""
-    kind = node.args.get("kind")
-    names: list[str] = []
-    while isinstance(kind, (exp.Dot, exp.Identifier)):
-        name = kind.expression if isinstance(kind, exp.Dot) else kind
-        names.insert(0, name.name if name.args.get("quoted") else name.name.lower())
-        kind = kind.this if isinstance(kind, exp.Dot) else None
-    return names
-
-
-def resolve_types(tree: Any, types: Types) -> None:
-    """Note at each type of users in a tree what its name stands for."""
-    for node in tree.find_all(exp.DataType):
-        if node.this == exp.DType.USERDEFINED and RESOLVED not in node.meta:
-            parts = parts_of_type(node)
-            found = types.find(parts) if parts and parts[-1].upper() not in OWN_WORDS else None
-            if found is not None:
-                node.meta[RESOLVED] = found
-
-
-def read_types(tree: Any, types: Types, *, as_texts: bool = False) -> bool:
-    """Write the types of users as DuckDB has them. Whether there are some."""
-    resolve_types(tree, types)
-    found = False
-    for node in tree.find_all(exp.DataType):
-        definition = node.meta.get(RESOLVED)
-        if definition is not None:
-            node.set("kind", "VARCHAR" if as_texts else definition.duckdb)
-            found = True
-    for node in tree.find_all(exp.Cast):
-        if _is_of_names(node.to) and isinstance(node.this, exp.Literal) and node.this.is_string:
-            number = _number_of(node.this.name, types)
-            if number is not None:
-                node.this.set("this", str(number))
-    return found
-
-
-def _is_of_names(kind: Any) -> bool:
-    """Whether a type is `regtype`."""
-    if isinstance(kind, exp.ObjectIdentifier):
-        return str(kind.this).upper() == "REGTYPE"
-    return kind.this == exp.DType.USERDEFINED and parts_of_type(kind)[-1:] == ["regtype"]
-
-
-def _number_of(text: str, types: Types) -> int | None:
-    plain = text.strip().removesuffix("[]")
-    try:
-        found = types.find(parts_of_text(plain)) if plain else None
-    except SqlError:  # such as `double precision`
-        return None
-    return None if found is None else found.array if plain != text.strip() else found.oid
-
-
-def data_type(kind: Any) -> exp.DataType:
-    """A type of parameters in a tree."""
-    if pa.types.is_list(kind):
-        return exp.DataType(this=exp.DType.ARRAY, expressions=[data_type(kind.value_type)], nested=True)
-    made = exp.DataType(this=exp.DType.USERDEFINED, kind=kind.definition.duckdb)
-    made.meta[RESOLVED] = kind.definition
-    return made
-
-
-def cast_as(node: Any, kind: Any) -> None:
-    """Put a cast around a node, which stays the same object."""
-    cast = exp.Cast(to=data_type(kind))
-    node.replace(cast)
-    cast.set("this", node)
-
-
-def shown_kind(kind: Any) -> str:
-    """A type in words."""
-    return f"{kind.value_type.definition.shown}[]" if pa.types.is_list(kind) else str(kind.definition.shown)
-
-
-def read_enums(tree: Any, column_of: Column, field_of: Field, *, as_texts: bool = False) -> None:
+def read_enums(tree: Any, column_of: ColumnOfTable, field_of: Field, *, as_texts: bool = False) -> None:
     """Make literals and parameters values of the types beside them.
 
     Raises:
@@ -151,22 +60,11 @@ def refuse_order(tree: Any, relations: Mapping[int, Relation]) -> None:
     Args:
         relations: of the tables in the tree, by their `id`.
     """
-
-    def column_of(table: Any, name: str) -> pa.Field[Any] | None:
-        return column_named(relations.get(id(table)), name)
-
-    read_enums(tree, column_of, lambda _: None, as_texts=True)
-
-
-def column_named(relation: Relation | None, name: str) -> pa.Field[Any] | None:
-    """A column of a relation, shown or hidden, whatever its case."""
-    own = (*relation.columns, *relation.hidden) if relation is not None else ()
-    found: pa.Field[Any] | None = next((each for each in own if each.name.lower() == name.lower()), None)
-    return found
+    read_enums(tree, columns_of_tables(relations), lambda _: None, as_texts=True)
 
 
 class _Reader:
-    def __init__(self, tree: Any, column_of: Column, field_of: Field, *, as_texts: bool) -> None:
+    def __init__(self, tree: Any, column_of: ColumnOfTable, field_of: Field, *, as_texts: bool) -> None:
         self._tree, self._column_of, self._field_of, self._as_texts = tree, column_of, field_of, as_texts
 
     def read(self) -> None:
@@ -325,7 +223,7 @@ class _Reader:
     def _function(self, node: exp.Anonymous) -> None:
         kinds = [kind for each in node.expressions if (kind := self.kind(each)) is not None]
         if kinds and str(node.this).lower() == "pg_typeof":
-            _put(node, exp.Literal.string(shown_kind(kinds[0])), "pg_typeof")
+            put(node, exp.Literal.string(shown_kind(kinds[0])), "pg_typeof")
             return
         if not kinds or not isinstance(kinds[0], EnumParameter):
             return
@@ -339,7 +237,7 @@ class _Reader:
             made = exp.Cast(this=exp.Array(expressions=labels), to=data_type(pa.list_(kind)))
             if len(node.expressions) == 2:
                 made = self._between(made, node.expressions, kind)
-        _put(node, made, name)
+        put(node, made, name)
 
     def _between(self, labels: Any, bounds: Sequence[Any], kind: Any) -> Any:
         """The labels from one up to another; null stands for no bound."""
@@ -447,13 +345,6 @@ class _Reader:
         return False, None
 
 
-def _put(node: Any, made: Any, name: str) -> None:
-    """Put an expression in the place of a call, with its name if it is an output."""
-    if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
-        made = exp.alias_(made, name, quoted=True)
-    node.replace(made)
-
-
 def _plain(node: Any) -> Any:
     while isinstance(node, exp.Paren):
         node = node.this
@@ -522,27 +413,3 @@ def has_labels(relation: Relation) -> bool:
     """Whether a relation has a column of such a type."""
     names = relation.sized if isinstance(relation, TopicRelation) else relation.columns.names
     return any(enum_of(relation.columns.field(name)) is not None for name in names)
-
-
-def names_types(tree: Any) -> bool:
-    """Whether a tree may name types of users, or asks for their names."""
-    return any(
-        str(each.this).lower() == "format_type"
-        if isinstance(each, exp.Anonymous)
-        else (each.this == exp.DType.USERDEFINED and str(each.args.get("kind")).upper() not in OWN_WORDS) or _is_of_names(each)
-        for each in tree.find_all(exp.DataType, exp.Anonymous)
-    )
-
-
-def shown_types(tree: Any, types: Types) -> None:
-    """Let `format_type` know the types of users. The names of schemas outside of `search_path` are shown."""
-    for node in list(tree.find_all(exp.Anonymous)):
-        if str(node.this).lower() != "format_type" or not node.expressions or not types.known:
-            continue
-        oid = node.expressions[0]
-        case = exp.Case(ifs=[], default=node.copy())
-        for each in types.known.values():
-            name = each.shown if each.schema not in types.path else each.shown_plain
-            for number, text in ((each.oid, name), (each.array, f"{name}[]")):
-                case.append("ifs", exp.If(this=exp.EQ(this=oid.copy(), expression=exp.convert(number)), true=exp.convert(text)))
-        _put(node, case, "format_type")

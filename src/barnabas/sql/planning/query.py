@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import sqlglot
 from sqlglot import exp
 
 from barnabas.functions.definition import PYTHON, Function
@@ -19,21 +18,31 @@ from barnabas.schemas.arrow.shapes import WORD
 from barnabas.sql.catalog.postgres.contents import number_of
 from barnabas.sql.catalog.postgres.functions import answer_catalogue
 from barnabas.sql.catalog.postgres.relations import CatalogueRelation
-from barnabas.sql.catalog.relations import DELETED, KEY, MemoryRelation, Relation
+from barnabas.sql.catalog.relations import Relation
 from barnabas.sql.catalog.sequences import parts_of_text
 from barnabas.sql.catalog.topics import TopicRelation, as_stream
-from barnabas.sql.dialect import STREAM, Barnabas, to_duckdb
-from barnabas.sql.duck.enums import EnumDefinition, enum_of, labelled_type
+from barnabas.sql.dialect import STREAM, to_duckdb
+from barnabas.sql.duck.enums import enum_of, labelled_type
 from barnabas.sql.duck.types import KIND, sized_type
 from barnabas.sql.interface import SqlError
 from barnabas.sql.planning.document_aggregates import read_document_aggregates
 from barnabas.sql.planning.documents import plain_json_outputs, read_documents
-from barnabas.sql.planning.enums import Types, column_named, has_labels, names_types, read_enums, read_types, shown_types
+from barnabas.sql.planning.enums import has_labels, read_enums
 from barnabas.sql.planning.environment import Change, Setting, answer_calls
 from barnabas.sql.planning.functions import read_functions
+from barnabas.sql.planning.inputs import (
+    Field,
+    Input,
+    arrow_type,
+    columns_of,
+    columns_of_tables,
+    inputs_of,
+    number_tables,
+    place_all,
+)
 from barnabas.sql.planning.intervals import read_intervals
 from barnabas.sql.planning.literals import read_compared_arrays, read_literals
-from barnabas.sql.planning.names import AS_OF, parts_of, position_in, tables_of, take_as_of
+from barnabas.sql.planning.names import parts_of, position_in, tables_of, take_as_of
 from barnabas.sql.planning.operators import keep_fractions, rename_functions, rewrite_operators
 from barnabas.sql.planning.outputs import fold_outputs, name_outputs, with_names
 from barnabas.sql.planning.padded import read_padded
@@ -46,49 +55,16 @@ from barnabas.sql.planning.small_integers import widen_literals
 from barnabas.sql.planning.spark_words import read_spark_words
 from barnabas.sql.planning.stars import order_stars
 from barnabas.sql.planning.time_windows import read_time_windows
+from barnabas.sql.planning.user_types import Types, names_types, read_types, shown_types
 from barnabas.sql.planning.values import read_values
 from barnabas.sql.planning.with_ties import read_ties
 from barnabas.sql.planning.zoned_times import read_zoned_times
 from barnabas.sql.states import INVALID_PARAMETER, UNDEFINED_FUNCTION, WRONG_COUNT, WRONG_OBJECT, not_supported
 from barnabas.tables.column_types import UUID, mark_of
-from barnabas.tables.scan import OFFSET
 
 _INNER = ("duckdb_", "pragma_", "__")  # they tell about the server's machine, or belong to this package
-_NUMBER = "input"  # in the meta of a table: its place among the inputs
 _RUN_TEXT = ("query", "query_table", "checkpoint", "force_checkpoint")  # DuckDB's own; names would not be looked up here
 Find = Callable[[Sequence[str], int | None], Relation]
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """A relation as one name of a statement.
-
-    Args:
-        alias: DuckDB's name of it.
-        schema: the columns that are scanned.
-        outputs: the columns that the statement sees, without `_key`.
-        extra: of them, those that `*` does not show.
-        has_alias: whether the statement names `_key`.
-        is_pending: whether the open transaction has rows of it; DuckDB has them by the name `pending_alias`.
-    """
-
-    alias: str
-    relation: Relation
-    schema: pa.Schema
-    outputs: Sequence[str]
-    extra: Sequence[str]
-    has_alias: bool
-    is_pending: bool = False
-
-    @property
-    def pending_alias(self) -> str:
-        return f"{self.alias}p"
-
-    @property
-    def pending_schema(self) -> pa.Schema:
-        shown = self.relation.columns
-        keys = [field_named(self.relation, each) for each in self.relation.keys if each not in shown.names]
-        return pa.schema([*shown, *keys, pa.field(DELETED, pa.bool_())])
 
 
 @dataclass(slots=True)
@@ -179,29 +155,22 @@ def plan_query(
     if types is not None and (is_named or any(isinstance(each, CatalogueRelation) for each in relations)):
         shown_types(tree, types())
     has_types = has_types or any(has_labels(each) for each in relations)
-    has_point = len(relations) == 1 and relations[0].name not in pending
-    point = _point(tree, relations[0], relations[0].keys) if has_point else None
-    by_values = _by_values(tree, relations[0]) if has_point and point is None else None
-    inputs = _inputs(tree, tables, relations, pending)
-    field_of = _columns(tables, relations)
+    point, by_values = _points(tree, relations, pending)
+    inputs = inputs_of(tree, tables, relations, pending)
+    field_of = columns_of(tables, relations)
     if has_types:
-        read_enums(tree, _columns_of_tables(tables, relations), field_of, as_texts=labels_are_texts)
+        of_tables = columns_of_tables({id(table): relation for table, relation in zip(tables, relations, strict=True)})
+        read_enums(tree, of_tables, field_of, as_texts=labels_are_texts)
     plain_json = plain_json_outputs(tree, field_of)
     kinds = infer(places, given, _types_of(field_of))
     is_direct = _is_direct(tree)
-    for number, table in enumerate(tables):
-        table.meta[_NUMBER] = number
+    number_tables(tables)
     read_padded(tree, field_of)
     _translate(tree, field_of, is_spark=is_spark)
-    _place_all(tree, inputs, with_labels=has_types and not labels_are_texts)
+    place_all(tree, inputs, with_labels=has_types and not labels_are_texts)
     places = parameters_of(tree)
     typed(places, kinds)
-    widen_literals(tree, field_of)
-    keep_fractions(tree)
-    rewrite_operators(tree, is_spark=is_spark)
-    if not is_utc:
-        read_zoned_times(tree, field_of)
-    rename_functions(tree)
+    _compute(tree, field_of, is_spark=is_spark, is_utc=is_utc)
     return QueryPlan(
         to_duckdb(tree), inputs, kinds, tree, tuple(sorted(places)), changes, point=point, by_values=by_values,
         functions=functions, plain_json=plain_json, is_direct=is_direct,
@@ -230,9 +199,6 @@ def _read(
     return _rewritten(tree, find, facts.get("current_schemas", ())), changes
 
 
-Field = Callable[[exp.Column], "pa.Field[Any] | None"]
-
-
 def _types_of(field_of: Field) -> Callable[[exp.Column], pa.DataType | None]:
     """The types that columns give to the parameters beside them."""
 
@@ -255,6 +221,16 @@ def _translate(tree: Any, field_of: Field, *, is_spark: bool) -> None:
     read_functions(tree, is_spark=is_spark)
 
 
+def _compute(tree: Any, field_of: Field, *, is_spark: bool, is_utc: bool) -> None:
+    """Let operators compute as the dialect says, once parameters have types."""
+    widen_literals(tree, field_of)
+    keep_fractions(tree)
+    rewrite_operators(tree, is_spark=is_spark)
+    if not is_utc:
+        read_zoned_times(tree, field_of)
+    rename_functions(tree)
+
+
 def relation_of(table: Any, find: Find) -> Relation:
     """The relation of a table in a query. Raises SqlError."""
     relation = find(parts_of(table), position_in(table))
@@ -264,19 +240,6 @@ def relation_of(table: Any, find: Find) -> Relation:
         hint = "STREAM t reads the records of a table, a topic or a materialized view"
         raise SqlError(WRONG_OBJECT, f'"{relation.name}" is no topic, so it is no stream', position=position_in(table), hint=hint)
     return as_stream(relation)
-
-
-def _inputs(tree: Any, tables: Sequence[exp.Table], relations: Sequence[Relation], pending: Collection[str]) -> list[Input]:
-    """The relations under DuckDB's names, each with the columns that the tree needs. Raises SqlError."""
-    named, is_natural = _named(tree), _is_natural(tree)
-    inputs, has_star = [], is_natural or _has_star(tree, is_alone=len(relations) == 1)
-    for number, relation in enumerate(relations):
-        shows_all = has_star or tables[number].alias_or_name.lower() in named  # the name of a table is a whole row
-        is_pending = relation.name in pending and not isinstance(relation, MemoryRelation)  # those are rows of one statement
-        inputs.append(_input(f"__{number}", relation, named, has_star=shows_all, is_pending=is_pending))
-    if is_natural and any(each.extra for each in inputs):  # DuckDB would compare the hidden columns too
-        raise SqlError("0A000", "NATURAL JOIN with a hidden column is not supported", hint="name the common columns by USING")
-    return inputs
 
 
 def _is_direct(tree: Any) -> bool:
@@ -300,6 +263,14 @@ def _rewritten(tree: Any, find: Find, path: Sequence[str]) -> Any:
 
     answer_catalogue(tree, oid_of, path)
     return tree
+
+
+def _points(tree: Any, relations: Sequence[Relation], pending: Collection[str]) -> tuple[Point | None, Point | None]:
+    """The key of a query for one row, or else the values of a UNIQUE constraint."""
+    if len(relations) != 1 or relations[0].name in pending:
+        return None, None
+    point = _point(tree, relations[0], relations[0].keys)
+    return point, _by_values(tree, relations[0]) if point is None else None
 
 
 def _point(tree: Any, relation: Relation, names: Sequence[str]) -> Point | None:
@@ -326,175 +297,6 @@ def _refuse(tree: Any) -> None:
         raise not_supported("FOR UPDATE is not supported here", position_in(node), "it belongs to the end of a SELECT statement")
     for node in tree.find_all(exp.DML):
         raise SqlError("0A000", f"{node.key.upper()} within a query is not supported")
-
-
-def _named(tree: Any) -> set[str]:
-    """The names of the columns that a query reads, also those in USING."""
-    found = {column.name.lower() for column in tree.find_all(exp.Column)}
-    return found | {name.name.lower() for join in tree.find_all(exp.Join) for name in join.args.get("using") or ()}
-
-
-def _is_natural(tree: Any) -> bool:
-    """Whether a join compares all columns of the same name."""
-    return any(str(join.args.get("method") or "").upper() == "NATURAL" for join in tree.find_all(exp.Join))
-
-
-def _has_star(tree: Any, *, is_alone: bool) -> bool:
-    """Whether all columns are needed. `count(*)` over one table needs none."""
-    return any(not (is_alone and isinstance(star.parent, exp.Count)) for star in tree.find_all(exp.Star))
-
-
-def _input(alias: str, relation: Relation, named: set[str], *, has_star: bool, is_pending: bool) -> Input:
-    shown = [each for each in relation.columns if has_star or each.name.lower() in named]
-    own = {each.name.lower() for each in relation.columns}
-    hidden = [each for each in relation.hidden if each.name.lower() in named and each.name.lower() not in own]
-    shown += hidden
-    if not shown and len(relation.columns):
-        counted = [each for each in relation.hidden if each.name == OFFSET and OFFSET not in own]
-        plain = not (is_pending or relation.filled)
-        hidden = counted if plain else []  # the records' offsets cost no decoding
-        shown = hidden or [relation.columns.field(0)]
-    scanned = {each.name: each for each in shown}
-    has_alias = relation.key_alias is not None and KEY in named and KEY not in own
-    if has_alias and relation.key_alias is not None:
-        scanned.setdefault(relation.key_alias, relation.columns.field(relation.key_alias))
-    for name in relation.keys if is_pending else ():
-        scanned.setdefault(name, field_named(relation, name))
-    outputs = [each.name for each in shown]
-    extra = [*(each.name for each in hidden), *([KEY] if has_alias else ())]
-    return Input(alias, relation, pa.schema(list(scanned.values())), outputs, extra, has_alias, is_pending)
-
-
-def _columns(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[exp.Column], pa.Field[Any] | None]:
-    by_name: dict[str, Relation] = {}
-    for table, relation in zip(tables, relations, strict=True):
-        by_name.setdefault(table.alias_or_name.lower(), relation)
-
-    def field_of(column: exp.Column) -> pa.Field[Any] | None:
-        name = column.name.lower()
-        wanted = [by_name[column.table.lower()]] if column.table.lower() in by_name else [] if column.table else by_name.values()
-        for relation in wanted:
-            for each in (*relation.columns, *relation.hidden):
-                if each.name.lower() == name:
-                    found: pa.Field[Any] = each
-                    return found
-        return None
-
-    return field_of
-
-
-def _columns_of_tables(tables: Sequence[Any], relations: Sequence[Relation]) -> Callable[[Any, str], pa.Field[Any] | None]:
-    known = {id(table): relation for table, relation in zip(tables, relations, strict=True)}
-
-    def column_of(table: Any, name: str) -> pa.Field[Any] | None:
-        return column_named(known.get(id(table)), name)
-
-    return column_of
-
-
-def field_named(relation: Relation, name: str) -> pa.Field[Any]:
-    """A column, shown or hidden, by its exact name."""
-    found: pa.Field[Any] = next(each for each in (*relation.columns, *relation.hidden) if each.name == name)
-    return found
-
-
-def arrow_type(field: pa.Field[Any]) -> pa.DataType:
-    kind: pa.DataType = field.type
-    return kind
-
-
-def _exclude_hidden(table: Any, made: Input) -> None:
-    """Let the stars of the SELECT that reads the table leave out its hidden columns."""
-    extra = made.extra
-    select = table.find_ancestor(exp.Select)
-    if not extra or select is None or table.find_ancestor(exp.Subquery, exp.Select) is not select:
-        return
-    name = table.alias_or_name
-    for item in select.expressions:
-        star = item if isinstance(item, exp.Star) else item.this if isinstance(item, exp.Column) else None
-        if not isinstance(star, exp.Star) or (isinstance(item, exp.Column) and item.table.lower() != name.lower()):
-            continue
-        left_out = list(star.args.get("except_") or [])
-        left_out += [
-            exp.column(exp.to_identifier(each, quoted=True), table=exp.to_identifier(name, quoted=True)) for each in extra
-        ]
-        star.set("except_", left_out)
-
-
-def _place_all(tree: Any, inputs: Sequence[Input], *, with_labels: bool) -> None:
-    """Put the relations where their names are. Rewritten functions have copies of their arguments, with the tables of subqueries."""
-    tables = [(each, inputs[each.meta[_NUMBER]]) for each in tree.find_all(exp.Table) if _NUMBER in each.meta]
-    for table, made in tables:
-        _exclude_hidden(table, made)
-    for table, made in tables:
-        _place(table, made, with_labels=with_labels)
-
-
-def _place(table: Any, made: Input, *, with_labels: bool) -> None:
-    """Put the relation where its name was."""
-    alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
-    source: Any = exp.table_(made.alias)
-    if made.has_alias or made.relation.filled or made.is_pending:
-        source = exp.Subquery(this=_view(made))
-    labels = {each.name: found for each in made.schema if (found := enum_of(each)) is not None} if with_labels else {}
-    if labels:
-        source = exp.Subquery(this=_with_labels(source, made, labels))
-    for name in ("sample", "joins", "laterals", "pivots"):
-        if table.args.get(name):
-            source.set(name, table.args[name])
-    source.set("alias", alias)
-    if table.meta.get(AS_OF):
-        source.meta[AS_OF] = True
-    table.replace(source)
-
-
-def _view(made: Input) -> Any:
-    """The table as the statement sees it: with `_key`, and with the defaults of columns that older records lack."""
-    items: list[Any] = []
-    for name in made.outputs:
-        column: Any = _quoted(name)
-        default = made.relation.filled.get(name)
-        if default is not None:
-            column = exp.alias_(exp.func("COALESCE", column, sqlglot.parse_one(default, dialect=Barnabas)), name, quoted=True)
-        items.append(column)
-    if made.has_alias:
-        items.append(exp.alias_(_quoted(made.relation.key_alias or ""), KEY, quoted=True))
-    view = exp.select(*items, copy=False).from_(made.alias)
-    return _with_pending(view, made) if made.is_pending else view
-
-
-def _with_labels(source: Any, made: Input, labels: Mapping[str, EnumDefinition]) -> Any:
-    """The rows with values of DuckDB's ENUM in place of texts. A text of other programs that is no label is null."""
-    if isinstance(source, exp.Subquery):
-        source.set("alias", exp.TableAlias(this=exp.to_identifier("__rows")))
-    items: list[Any] = []
-    for name in (*made.outputs, *([KEY] if made.has_alias else ())):
-        column: Any = _quoted(name)
-        found = labels.get(name)
-        if found is not None:
-            is_array = pa.types.is_list(made.schema.field(name).type)
-            kind = exp.DataType(this=exp.DType.USERDEFINED, kind=found.duckdb + "[]" * is_array)
-            column = exp.alias_(exp.TryCast(this=column, to=kind), name, quoted=True)
-        items.append(column)
-    return exp.select(*items, copy=False).from_(source, copy=False)
-
-
-def _with_pending(view: exp.Select, made: Input) -> Any:
-    """Also the rows of the open transaction, in place of the rows with their keys."""
-    own = {*made.relation.columns.names, *made.relation.keys}
-    items: list[Any] = [_quoted(name) if name in own else exp.alias_(exp.Null(), name, quoted=True) for name in made.outputs]
-    if made.has_alias and made.relation.key_alias is not None:
-        items.append(exp.alias_(_quoted(made.relation.key_alias), KEY, quoted=True))
-    added = exp.select(*items, copy=False).from_(made.pending_alias).where(exp.not_(exp.column(DELETED)), copy=False)
-    if made.relation.keys:
-        same = [exp.EQ(this=_quoted(name, "p"), expression=_quoted(name, made.alias)) for name in made.relation.keys]
-        changed = exp.select("1").from_(exp.alias_(exp.table_(made.pending_alias), "p", table=True)).where(exp.and_(*same))
-        view = view.where(exp.not_(exp.Exists(this=changed)), copy=False)
-    return exp.union(view, added, distinct=False)
-
-
-def _quoted(name: str, table: str | None = None) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True), table=table)
 
 
 def marked(field: pa.Field[Any], plan: QueryPlan) -> pa.Field[Any]:

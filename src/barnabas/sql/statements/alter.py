@@ -19,8 +19,8 @@ from barnabas.sql.catalog.sequence_store import SequenceStore
 from barnabas.sql.catalog.store import DefinitionStore
 from barnabas.sql.dialect import Statement, parse, parse_tokens, statement_of, tokens_of, words_of
 from barnabas.sql.interface import Result, SqlError
-from barnabas.sql.planning.enums import resolve_types
 from barnabas.sql.planning.names import position_in
+from barnabas.sql.planning.user_types import resolve_types
 from barnabas.sql.results import Done
 from barnabas.sql.running import Running
 from barnabas.sql.statements.added_columns import check_added, refuse_numbers, values_of_rows, with_column, with_values

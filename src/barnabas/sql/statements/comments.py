@@ -15,6 +15,7 @@ from barnabas.sql.interface import Notice, Result, SqlError
 from barnabas.sql.results import Done
 from barnabas.sql.statements.alter import Change, changing, definition_named
 from barnabas.sql.statements.host import Host
+from barnabas.sql.statements.indexes import owner_of_index
 from barnabas.sql.statements.naming import name_at
 from barnabas.sql.statements.ready import Ready
 from barnabas.sql.states import UNDEFINED_COLUMN, UNDEFINED_OBJECT, UNDEFINED_TABLE, not_supported, syntax_error
@@ -95,7 +96,7 @@ def _on_index(session: Host, statement: Statement) -> Ready:
     """COMMENT ON INDEX name IS 'text' | NULL."""
     parts, at = name_at(statement, 3)
     name, text = parts[-1], _text_at(statement, at)
-    owner = next((each for each in session.definitions.tables.values() if name in {*each.indexes, *each.constraint_names}), None)
+    owner = owner_of_index(session.definitions.tables, parts, of_constraints=True)
     if owner is None:
         raise SqlError(UNDEFINED_TABLE, f'relation "{name}" does not exist', position=statement.position(3))
     return changing(session, statement, owner.name, _with_comment(name, text), "COMMENT")

@@ -120,7 +120,7 @@ def _unique(definition: TableDefinition, found: Declared) -> UniqueDefinition:
             )
         columns.append(column.name)
     return UniqueDefinition(
-        _name(definition, found, columns, "key"), tuple(columns), is_nullable=not found.node.args.get("nulls")
+        name_of_constraint(definition, found.name, columns, "key", found.node), tuple(columns), is_nullable=not found.node.args.get("nulls")
     )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def _check(definition: TableDefinition, found: Declared, *, is_valid: bool) -> C
             raise SqlError("42803", "aggregate functions are not allowed in check constraints", position=position_in(node))
     named = [_column(definition, each.name, each, "").name for each in found.condition.find_all(exp.Column)]
     columns = tuple(dict.fromkeys(named))
-    name = _name(definition, found, columns if len(columns) == 1 else (), "check")
+    name = name_of_constraint(definition, found.name, columns if len(columns) == 1 else (), "check", found.node)
     return CheckDefinition(name, text_of(found.condition), columns, is_valid)
 
 
@@ -145,17 +145,17 @@ def _column(definition: TableDefinition, name: str, node: Any, place: str = " na
     return column
 
 
-def _name(definition: TableDefinition, found: Declared, columns: Sequence[str], ending: str) -> str:
+def name_of_constraint(definition: TableDefinition, name: str | None, columns: Sequence[str], ending: str, node: Any) -> str:
+    """The name of a constraint that a table gets: the given one, or one that is free. Raises SqlError 42710."""
     used = {*definition.constraint_names, *definition.indexes}
-    if found.name in (None, UNNAMED):
+    if name in (None, UNNAMED):
         return free_name(definition.plain_name, columns, ending, used)
-    assert found.name is not None
-    if found.name in used:
+    assert name is not None
+    if name in used:
         raise SqlError(
-            DUPLICATE_OBJECT, f'constraint "{found.name}" for relation "{definition.name}" already exists',
-            position=position_in(found.node),
-        )  # fmt: skip
-    return found.name
+            DUPLICATE_OBJECT, f'constraint "{name}" for relation "{definition.name}" already exists', position=position_in(node)
+        )
+    return name
 
 
 def check_conditions(schema: pa.Schema) -> None:

@@ -14,7 +14,7 @@ from barnabas.sql.dialect import parse, parse_expression, parse_tokens, statemen
 from barnabas.sql.duck.enums import EnumDefinition
 from barnabas.sql.duck.types import RESOLVED, shown_type
 from barnabas.sql.interface import SqlError
-from barnabas.sql.planning.enums import resolve_types
+from barnabas.sql.planning.user_types import resolve_types
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
 from barnabas.sql.views.dependents import kind_of

@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from barnabas.sql.dialect import Statement, parse
-from barnabas.sql.planning.enums import resolve_types
+from barnabas.sql.planning.user_types import resolve_types
 from barnabas.sql.statements import (
     alter,
     dropping,

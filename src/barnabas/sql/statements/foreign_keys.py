@@ -13,15 +13,15 @@ import pyarrow.types as pt
 from sqlglot import exp
 
 from barnabas import limits
-from barnabas.sql.catalog.constraints import ForeignKeyDefinition, free_name
+from barnabas.sql.catalog.constraints import ForeignKeyDefinition
 from barnabas.sql.catalog.definitions import ColumnDefinition, TableDefinition
 from barnabas.sql.catalog.topics import TopicRelation
 from barnabas.sql.interface import Notice, SqlError
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.statements.columns import folded
-from barnabas.sql.statements.constraints import UNNAMED
+from barnabas.sql.statements.constraints import UNNAMED, name_of_constraint
 from barnabas.sql.statements.host import Host
-from barnabas.sql.states import DUPLICATE_OBJECT, LIMIT_EXCEEDED, UNDEFINED_COLUMN, UNDEFINED_OBJECT, WRONG_OBJECT
+from barnabas.sql.states import LIMIT_EXCEEDED, UNDEFINED_COLUMN, UNDEFINED_OBJECT, WRONG_OBJECT
 from barnabas.sql.views.dependents import DEPENDENT
 
 NOT_ENFORCED = Notice("foreign keys are not enforced", "WARNING", "01000", "a row may refer to one that is not there")
@@ -106,7 +106,7 @@ def _reference(session: Host, definition: TableDefinition, found: Reference, *, 
             INVALID_FOREIGN_KEY, f'there is no unique constraint matching given keys for referenced table "{other.plain_name}"',
             position=position_in(table),
         )  # fmt: skip
-    name = _name(definition, found, [each.name for each in columns])
+    name = name_of_constraint(definition, found.name, [each.name for each in columns], "fkey", found.node)
     for one, two in zip(columns, referenced, strict=True):
         _check_types(name, one, two)
     return _with_options(
@@ -164,18 +164,6 @@ def _check_types(name: str, one: ColumnDefinition, two: ColumnDefinition) -> Non
         "42804", f'foreign key constraint "{name}" cannot be implemented',
         detail=f'Key columns "{one.name}" and "{two.name}" are of incompatible types: {one.kind} and {two.kind}.',
     )  # fmt: skip
-
-
-def _name(definition: TableDefinition, found: Reference, columns: Sequence[str]) -> str:
-    used = {*definition.constraint_names, *definition.indexes}
-    if found.name is None:
-        return free_name(definition.plain_name, columns, "fkey", used)
-    if found.name in used:
-        raise SqlError(
-            DUPLICATE_OBJECT, f'constraint "{found.name}" for relation "{definition.name}" already exists',
-            position=position_in(found.node),
-        )  # fmt: skip
-    return found.name
 
 
 def _with_options(made: ForeignKeyDefinition, options: Sequence[str]) -> ForeignKeyDefinition:

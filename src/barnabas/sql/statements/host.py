@@ -22,7 +22,8 @@ from barnabas.sql.duck.pool import Lease
 from barnabas.sql.interface import Caller, Notice, SqlError
 from barnabas.sql.live.rows import NO_CHOICE, Choice
 from barnabas.sql.numbers import SessionNumbers
-from barnabas.sql.planning.query import Input, QueryPlan
+from barnabas.sql.planning.inputs import Input
+from barnabas.sql.planning.query import QueryPlan
 from barnabas.sql.planning.routines import Routines
 from barnabas.sql.planning.views import Views
 from barnabas.sql.running import Running

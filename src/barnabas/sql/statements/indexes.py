@@ -196,10 +196,18 @@ def _is_taken(tables: Mapping[str, TableDefinition], table: str, name: str) -> b
     )
 
 
-def _owner(tables: Mapping[str, TableDefinition], parts: Sequence[str]) -> TableDefinition | None:
-    """The table of an index by the parts of its name."""
+def owner_of_index(
+    tables: Mapping[str, TableDefinition], parts: Sequence[str], *, of_constraints: bool = False
+) -> TableDefinition | None:  # fmt: skip
+    """The table of an index by the parts of its name.
+
+    Args:
+        of_constraints: whether those of constraints count too.
+    """
     schema = None if len(parts) < 2 else "" if parts[-2] == PUBLIC else parts[-2]
-    found = (each for each in tables.values() if parts[-1] in each.indexes)
+    found = (
+        each for each in tables.values() if parts[-1] in each.indexes or (of_constraints and parts[-1] in each.constraint_names)
+    )
     return next((each for each in found if schema in (None, _schema(each.name))), None)
 
 
@@ -223,7 +231,7 @@ def drop_index(session: Host, statement: Statement) -> Ready:
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
         changes: dict[str, TableDefinition | None] = {}
         for parts in names:
-            name, owner = parts[-1], _owner(tables, parts)
+            name, owner = parts[-1], owner_of_index(tables, parts)
             if owner is None and not if_exists:
                 raise SqlError(UNDEFINED_OBJECT, f'index "{name}" does not exist')
             if owner is not None:
@@ -256,7 +264,7 @@ def rename_index(session: Host, statement: Statement) -> Ready:
         raise syntax_error(f'syntax error at or near "{statement.tokens[end].text}"', statement.position(end))
 
     def decide(tables: Mapping[str, TableDefinition]) -> Mapping[str, TableDefinition | None]:
-        owner = _owner(tables, old)
+        owner = owner_of_index(tables, old)
         if owner is None:
             if statement.word(2) == "IF":
                 return {}

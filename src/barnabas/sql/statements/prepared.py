@@ -13,7 +13,7 @@ from barnabas import limits
 from barnabas.sql.dialect import Statement, parse_tokens, tokens_of
 from barnabas.sql.duck.types import declared
 from barnabas.sql.interface import Result, SqlError
-from barnabas.sql.planning.enums import resolve_types
+from barnabas.sql.planning.user_types import resolve_types
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.ready import Ready, done
 from barnabas.sql.statements.select import checked, collected

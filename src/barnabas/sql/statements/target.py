@@ -16,9 +16,9 @@ from barnabas.sql.dialect import STREAM, parse_expression
 from barnabas.sql.duck.enums import enum_of, labelled_type
 from barnabas.sql.duck.types import duckdb_of
 from barnabas.sql.interface import Result, SqlError
-from barnabas.sql.planning.enums import data_type
 from barnabas.sql.planning.names import position_in
 from barnabas.sql.planning.query import QueryPlan
+from barnabas.sql.planning.user_types import data_type
 from barnabas.sql.results import Done, Listing
 from barnabas.sql.statements.host import Host
 from barnabas.sql.statements.select import checked, collected
